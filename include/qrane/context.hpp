@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Context is a device, the queue work is put on, and what is known of the device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <qrane/error.hpp>
+#include <qrane/matrix.hpp>
+
+namespace qrane {
+
+enum class Backend { automatic, cpu, opencl, cuda };
+
+/// "cpu", "opencl", "cuda" or "automatic".
+const char* to_string(Backend backend);
+/// The inverse of to_string; throws Error{invalid_argument} naming the text.
+Backend backend_from_string(const std::string& name);
+
+struct DeviceInfo {
+  Backend backend = Backend::cpu;
+  int index = 0;                   ///< as given to Context
+  std::string name;                ///< as its driver calls it
+  std::string driver;              ///< driver or library versions, for people
+  std::int64_t memory_bytes = 0;   ///< all of the device's memory
+  std::int64_t free_bytes = 0;     ///< free when asked
+  int compute_units = 0;           ///< multiprocessors, compute units or threads
+  bool is_gpu = false;
+  bool has_double = true;
+};
+
+/// A backend this build or machine lacks, and why, in words ("built without CUDA", "no OpenCL platform").
+struct BackendStatus {
+  Backend backend = Backend::cpu;
+  bool available = false;
+  std::string reason;
+  std::vector<DeviceInfo> devices;
+};
+
+/// What this machine offers, for `qrane info`. Never throws for an absent backend.
+std::vector<BackendStatus> backends();
+
+namespace detail {
+class Engine;
+}
+
+struct ContextOptions {
+  Backend backend = Backend::automatic;  ///< automatic: CUDA, else OpenCL on a GPU, else the CPU
+  int device = 0;                        ///< index among the backend's devices
+  int threads = 0;                       ///< CPU backend: 0 is all cores
+  void* stream = nullptr;                ///< CUDA: the user's cudaStream_t; OpenCL: a cl_command_queue
+  std::int64_t memory_limit_bytes = 0;   ///< 0: the device's own limit; smaller makes allocations fail earlier
+};
+
+/// Device, queue and tuned parameters. Cheap to copy: copies share the queue. One context used from
+/// two threads at once is the caller's error; different contexts are safe.
+class Context {
+ public:
+  /// Throws Error{unavailable} naming the backend or device that is not there.
+  explicit Context(const ContextOptions& options = {});
+  /// CUDA, else OpenCL on a GPU, else the CPU.
+  static Context best() { return Context(ContextOptions{}); }
+
+  Backend backend() const;
+  DeviceInfo device() const;
+
+  /// Uninitialized column-major matrix in this context's device memory.
+  template <class T>
+  Matrix<T> allocate(Index rows, Index cols) const;
+
+  /// Copies between any two memories and layouts; sizes must agree. Returns when `destination` may be read.
+  template <class T>
+  void copy(MatrixView<const T> source, MatrixView<T> destination) const;
+  template <class T>
+  void copy(MatrixView<T> source, MatrixView<T> destination) const
+    requires(!std::is_const_v<T>)
+  {
+    copy<T>(MatrixView<const T>(source), destination);
+  }
+  /// A copy in host memory.
+  template <class T>
+  Matrix<T> to_host(MatrixView<const T> source) const;
+  template <class T>
+  Matrix<T> to_host(const Matrix<T>& source) const {
+    return to_host<T>(source.view());
+  }
+  /// A copy in device memory.
+  template <class T>
+  Matrix<T> to_device(MatrixView<const T> source) const;
+  template <class T>
+  Matrix<T> to_device(const Matrix<T>& source) const {
+    return to_device<T>(source.view());
+  }
+
+  /// Waits for all work given to this context; faults of earlier asynchronous work surface here.
+  void synchronize() const;
+
+  /// For qrane itself.
+  const std::shared_ptr<detail::Engine>& engine() const { return engine_; }
+
+ private:
+  std::shared_ptr<detail::Engine> engine_;
+};
+
+}  // namespace qrane

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one exception type of qrane. Nothing in the library calls exit or prints.
+#pragma once
+
+#include <cstdint>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace qrane {
+
+/// What went wrong. The values are the return codes of the C interface (qrane.h).
+enum class ErrorCode : int {
+  invalid_argument = 1,  ///< a size, leading dimension, option or view that makes no sense
+  not_finite = 2,        ///< NaN or Inf where a checked entry point refuses it
+  file = 3,              ///< missing, truncated, malformed or unwritable file
+  unavailable = 4,       ///< backend or device not built in, not found, or without the scalar type
+  out_of_memory = 5,     ///< the message says how many bytes were needed and free
+  rank_deficient = 6,    ///< a result that needs full rank was asked of a matrix without it
+  device = 7,            ///< the device reported a failure
+  interrupted = 8,       ///< a callback asked to stop
+  not_converged = 9,     ///< an iteration reached its limit where that is an error
+};
+
+/// Error with a code and one sentence that names the argument and its value, or the file and its line.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ErrorCode code() const noexcept { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+namespace detail {
+
+/// All arguments, written one after the other.
+template <class... Args>
+std::string concat(const Args&... args) {
+  std::ostringstream out;
+  (out << ... << args);
+  return out.str();
+}
+
+/// Throws Error{code} with the concatenated message unless the condition holds.
+template <class... Args>
+void check(bool condition, ErrorCode code, const Args&... message) {
+  if (!condition) throw Error(code, concat(message...));
+}
+
+}  // namespace detail
+}  // namespace qrane

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// QR factorization A = Q R of a dense matrix of any shape, and of batches of equal small matrices.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <qrane/context.hpp>
+#include <qrane/matrix.hpp>
+
+namespace qrane {
+
+/// How A is factored. `automatic` picks from shape, scalar, device and what is asked for.
+enum class Algorithm {
+  automatic,
+  tsqr,         ///< one panel of all columns, rows reduced by a tree (Demmel, Grigori, Hoemmen, Langou, 2012)
+  caqr,         ///< panels by TSQR, trailing matrix by apply_qt_h / apply_qt_tree (Anderson et al., 2011, section IV)
+  blocked,      ///< panels by TSQR with Householder reconstruction, trailing matrix by two products; LAPACK-shaped
+  cholesky_qr,  ///< R from the Gram matrix in double, guarded on the device; falls back to caqr (R only or thin Q)
+};
+
+/// What the factorization keeps of Q.
+enum class QForm {
+  implicit,  ///< reflectors: Q and Q^T can be applied, thin or full Q formed when asked for
+  thin,      ///< Q explicit, m x min(m, n)
+  lapack,    ///< as implicit, and V and tau are those of LAPACK's geqrf
+  none,      ///< R only
+};
+
+enum class Columns { thin, full };
+enum class Side { left, right };
+
+const char* to_string(Algorithm algorithm);
+const char* to_string(QForm form);
+Algorithm algorithm_from_string(const std::string& name);
+QForm q_form_from_string(const std::string& name);
+
+struct Options {
+  Algorithm algorithm = Algorithm::automatic;
+  QForm q = QForm::implicit;
+  bool check_finite = false;     ///< refuse NaN and Inf, naming the first (waits for the device)
+  bool borrow_a = false;         ///< the user keeps A alive: refinement and refactorization may read it
+  // 0 means: from the tuned table. For experiments and tests; illegal values are refused.
+  std::int64_t block_rows = 0;   ///< rows of a leaf of the tree
+  int arity = 0;                 ///< triangles combined by one node of the tree
+  int panel_cols = 0;            ///< columns of a panel
+};
+
+/// The decisions made for one shape on one device, before any number is touched.
+struct Plan {
+  Index rows = 0, cols = 0, count = 1;  ///< shape of each matrix, matrices in the batch
+  int scalar_bytes = 8;
+  Algorithm algorithm = Algorithm::automatic;  ///< never automatic once planned
+  QForm q = QForm::implicit;
+  int panel_cols = 0;        ///< columns of a panel
+  int inner = 0;             ///< columns of one compact-WY group inside a panel
+  Index block_rows = 0;      ///< rows of a leaf
+  int arity = 0;             ///< triangles per node of the tree
+  double guard_limit = 0;    ///< cholesky_qr: largest accepted bound on the condition number
+  int passes = 1;            ///< cholesky_qr: Gram-and-multiply passes
+  std::int64_t workspace_bytes = 0;  ///< beyond the factorization itself
+  double flops = 0;          ///< canonical: 2 m n^2 - 2 n^3 / 3 for m >= n (per matrix times count)
+
+  /// Some lines for people: algorithm and why, tree, block sizes, workspace.
+  std::string explain() const;
+};
+
+/// R of a rank-revealing look at a factorization.
+struct RankReport {
+  Index rank = 0;              ///< columns of the pivoted R whose diagonal exceeds tolerance
+  Index full = 0;              ///< min(m, n)
+  double tolerance = 0;        ///< absolute: relative tolerance times the largest diagonal
+  double condition = 0;        ///< estimate of R's 1-norm condition number (infinity when singular)
+};
+
+struct Determinant {
+  double sign = 1;            ///< +1, -1, or 0 for a singular matrix
+  double log_magnitude = 0;   ///< natural logarithm of |det A|; -infinity for a singular matrix
+};
+
+struct SolveOptions {
+  double tolerance = -1;     ///< relative to the largest diagonal of the pivoted R; < 0: max(m, n) eps
+  bool least_norm = true;    ///< rank-deficient: the solution of least norm, else a basic one
+  bool refuse_deficient = false;  ///< rank-deficient: throw Error{rank_deficient} instead
+};
+
+template <class T>
+struct Solution {
+  Matrix<T> x;          ///< n x nrhs, where the right-hand side lives
+  Index rank = 0;       ///< < min(m, n): A is rank-deficient to the tolerance, and x is basic or of least norm
+  double condition = 0; ///< estimate of R's condition number
+  bool deficient() const { return rank < full; }
+  Index full = 0;
+};
+
+/// V (strictly below the diagonal) and R (upper triangle) in one m x n matrix, tau of length min(m, n):
+/// what LAPACK's geqrf returns, Q = H_0 H_1 ..., H_j = I - tau_j v_j v_j^T.
+template <class T>
+struct Reflectors {
+  Matrix<T> packed;
+  Matrix<T> tau;  ///< min(m, n) x 1
+};
+
+namespace detail {
+template <class T>
+class QRState;
+}
+
+/// A factorization. Results live where the input lived; reading a host result waits for the device.
+template <class T>
+class QR {
+ public:
+  QR(QR&&) noexcept;
+  QR& operator=(QR&&) noexcept;
+  ~QR();
+
+  Index rows() const;
+  Index cols() const;
+  const Plan& plan() const;
+
+  /// R, min(m, n) x n upper trapezoidal with zeros below (max: `Columns::full` gives m x n).
+  Matrix<T> r(Columns columns = Columns::thin) const;
+  /// Q, m x min(m, n), or m x m. Throws Error{unavailable} when QForm does not keep it.
+  Matrix<T> q(Columns columns = Columns::thin) const;
+  /// C := Q C or C Q (full m x m Q; with QForm::thin, C := Q C needs apply to n rows: see q()). C in place.
+  void apply_q(MatrixView<T> c, Side side = Side::left) const;
+  /// C := Q^T C or C Q^T, in place.
+  void apply_qt(MatrixView<T> c, Side side = Side::left) const;
+  /// Least-squares solution of A x = b (least norm when m < n); reports rank deficiency in the result.
+  Solution<T> solve(MatrixView<const T> b, const SolveOptions& options = {}) const;
+  Solution<T> solve(const Matrix<T>& b, const SolveOptions& options = {}) const { return solve(b.view(), options); }
+
+  /// Estimate of R's 1-norm condition number (min(m,n) leading columns).
+  double condition() const;
+  RankReport rank(double tolerance = -1) const;
+  /// Sign and logarithm of det A. Square A only.
+  Determinant determinant() const;
+  /// Orthonormal basis of A's range, m x rank.
+  Matrix<T> range_basis(double tolerance = -1) const;
+  /// Orthonormal basis of A's null space, n x (n - rank).
+  Matrix<T> null_space_basis(double tolerance = -1) const;
+  /// LAPACK's geqrf result; QForm::lapack only (LAPACK name: geqrf).
+  Reflectors<T> reflectors() const;
+
+  /// 1 when a Cholesky-based plan handed over to the Householder tree on this data, else 0 (waits).
+  bool fell_back() const;
+
+  /// Factors another matrix of the same shape in the same memory: nothing is allocated after the first call.
+  void refactor(MatrixView<const T> a);
+
+  /// For qrane itself.
+  explicit QR(std::unique_ptr<detail::QRState<T>> state);
+  detail::QRState<T>& state() const { return *state_; }
+
+ private:
+  std::unique_ptr<detail::QRState<T>> state_;
+};
+
+/// A batch of equal small factorizations made in the same launches.
+template <class T>
+class BatchQR {
+ public:
+  BatchQR(BatchQR&&) noexcept;
+  BatchQR& operator=(BatchQR&&) noexcept;
+  ~BatchQR();
+  Index count() const;
+  const Plan& plan() const;
+  /// All R's side by side: min(m, n) x (n * count), matrix b in columns b*n .. b*n+n-1.
+  Matrix<T> r() const;
+  /// All thin Q's side by side: m x (min(m, n) * count).
+  Matrix<T> q() const;
+  void refactor(BatchView<const T> a);
+
+  explicit BatchQR(std::unique_ptr<detail::QRState<T>> state);
+
+ private:
+  std::unique_ptr<detail::QRState<T>> state_;
+};
+
+/// The plan that qr() would make.
+template <class T>
+Plan plan_qr(const Context& context, Index rows, Index cols, const Options& options = {}, Index count = 1);
+
+/// Factors a copy of A (LAPACK name: geqrf).
+template <class T>
+QR<T> qr(const Context& context, MatrixView<const T> a, const Options& options = {});
+template <class T>
+QR<T> qr(const Context& context, MatrixView<T> a, const Options& options = {})
+  requires(!std::is_const_v<T>)
+{
+  return qr<T>(context, MatrixView<const T>(a), options);
+}
+template <class T>
+QR<T> qr(const Context& context, const Matrix<T>& a, const Options& options = {}) {
+  return qr<T>(context, a.view(), options);
+}
+/// Factors a column-major device matrix where it stands; the caller keeps it alive and untouched while
+/// the QR is used. QForm::implicit or lapack.
+template <class T>
+QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options = {});
+
+template <class T>
+BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options = {});
+
+}  // namespace qrane

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of qrane.
+#pragma once
+
+#include <qrane/context.hpp>
+#include <qrane/error.hpp>
+#include <qrane/least_squares.hpp>
+#include <qrane/matrix.hpp>
+#include <qrane/qr.hpp>
+#include <qrane/robust_pca.hpp>
+#include <qrane/svd.hpp>
+#include <qrane/version.hpp>

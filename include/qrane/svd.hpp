@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Singular value decomposition through QR: A = Q R, R = U_R S V^T, U = Q U_R.
+#pragma once
+
+#include <qrane/qr.hpp>
+
+namespace qrane {
+
+struct SvdOptions {
+  bool vectors = true;            ///< U and V^T, else singular values alone
+  Algorithm algorithm = Algorithm::automatic;
+  bool check_finite = false;
+};
+
+/// A = U diag(s) V^T with k = min(m, n); where A lives (s too).
+template <class T>
+struct Svd {
+  Matrix<T> u;   ///< m x k
+  Matrix<T> s;   ///< k x 1, nonincreasing
+  Matrix<T> vt;  ///< k x n
+};
+
+/// Thin SVD (LAPACK name: gesdd). QR first, the small R on the host; a wide A goes through its transpose.
+template <class T>
+Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options = {});
+
+}  // namespace qrane

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vocabulary: everything an algorithm may ask of a backend, on one page.
+//
+// A backend is a type B with
+//     B::Pointer<T>   how it names memory: T* (cpu, cuda) or {cl_mem, byte offset} (opencl);
+//                     `p + k` moves by k elements, `cast_pointer<U>(p)` keeps the address
+//     B::Queue        ordered work on one device, with the member functions listed in `Vocabulary`
+// and algorithms are templates over B and a scalar T. Nothing in this file knows a device.
+//
+// Every kernel works on a batch: `DeviceMatrix` carries a count and a stride, and the QR tile kernels
+// take a list of tasks. Kernels are asynchronous where the backend is; none allocates or waits except
+// where this page says so.
+//
+// Sources: factor, factor_tree, apply_qt_h, apply_qt_tree are the kernels of Anderson, Ballard, Demmel,
+// Keutzer, "Communication-Avoiding QR Decomposition for GPUs" (IPDPS 2011), section IV.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+#include <qrane/matrix.hpp>
+
+namespace qrane::backend {
+
+enum class Op { none, transpose };  // a transpose is a conjugate transpose once complex types come
+enum class Side { left, right };
+enum class Triangle { upper, lower };
+enum class Diagonal { non_unit, unit };
+
+/// Which part of a matrix `copy` takes; the rest of the destination becomes what the name says.
+enum class Part {
+  all,         // every element
+  upper,       // i <= j copied, zeros below the diagonal
+  upper_only,  // i <= j copied, the rest of the destination untouched
+  unit_lower   // i > j copied, ones on the diagonal, zeros above: the V of a LAPACK-shaped panel
+};
+
+/// Column-major matrices in device memory: matrix b starts at data + b * stride.
+template <class B, class T>
+struct DeviceMatrix {
+  typename B::template Pointer<T> data{};
+  Index rows = 0;
+  Index cols = 0;
+  Index ld = 0;
+  Index stride = 0;
+  Index count = 1;
+
+  DeviceMatrix block(Index i, Index j, Index r, Index c) const { return {data + (i + j * ld), r, c, ld, stride, count}; }
+  DeviceMatrix columns(Index j, Index c) const { return block(0, j, rows, c); }
+  DeviceMatrix matrix(Index b) const { return {data + b * stride, rows, cols, ld, 0, 1}; }
+};
+
+/// One block of one stage: rows of one matrix of the batch that are factored, or transformed, together.
+///
+///   factor / apply_qt_h          rows row .. row+rows-1 of the matrix, contiguous
+///
+///                  col     col+cols
+///        row      | R R R R |                 reflector j has its 1 at local row j and its tail below,
+///                 | v R R R |                 stored in place; T is upper triangular
+///                 | v v R R |
+///        row+rows | v v v v |
+///
+///   factor_tree / apply_qt_tree  `rows` triangles ("heads") of cols rows each, head k at matrix row
+///                                row + k * stride. All heads are factored into head 0:
+///
+///        row          | R R R |               reflector j is [e_j; v_1; v_2; ...], where v_k is stored in
+///                     | . R R |               rows 0..j of column j of head k: the upper triangles of the
+///        row+stride   | v v v |               eliminated heads. The strictly lower parts (".") belong to
+///                     | . v v |               the level below and are neither read nor written.
+///        row+2 stride | v v v |
+struct BlockTask {
+  std::int64_t row;         // first row of the block within its matrix
+  std::int64_t t;           // element offset of this block's T in the launch's T buffer
+  std::int32_t matrix;      // index in the batch
+  std::int32_t rows;        // contiguous rows, or number of heads
+  std::int32_t stride;      // rows between heads (0 for contiguous blocks)
+  std::int32_t col;         // first column of the panel
+  std::int32_t cols;        // columns of the panel; reflectors are min(cols, rows in the block)
+  std::int32_t staircase;   // offset of this block's column heights in `staircase`, or -1
+};
+static_assert(sizeof(BlockTask) == 40, "the OpenCL kernels read this layout");
+
+/// One batched launch of factor or factor_tree, and the reflectors that a later apply uses.
+template <class B, class T>
+struct Panel {
+  DeviceMatrix<B, T> a;                                   // in: the blocks; out: R and reflectors in place
+  typename B::template Pointer<T> t{};                    // out: T factors. The panel's columns go in groups of
+                                                          // `inner`; group g has an upper triangular T with
+                                                          // leading dimension `inner` at t + task.t + g*inner*inner,
+                                                          // so Q = prod_g (I - V_g T_g V_g^T). T's diagonal is tau.
+  typename B::template Pointer<BlockTask> tasks{};
+  Index task_count = 0;
+  std::int32_t max_rows = 0;                              // rows of the tallest block (heads * cols for a tree)
+  std::int32_t max_cols = 0;                              // columns of the widest panel
+  std::int32_t inner = 0;                                 // columns per compact-WY group (CUDA, OpenCL: >= max_cols)
+  // Sparse fronts only (contiguous blocks); null and negative for dense panels:
+  typename B::template Pointer<std::int32_t> staircase{};  // staircase[task.staircase + j]: rows of column j that may
+                                                           // be nonzero, nondecreasing in j
+  typename B::template Pointer<std::int32_t> pivots{};     // out, per task cols entries at task index * max_cols:
+                                                           // local row of reflector j's 1, or -1 for a dropped column
+  double drop_tolerance = -1;                              // a column whose remaining norm is <= this is dropped:
+                                                           // tau = 0, v = 0, and the next column takes its pivot row
+                                                           // (Heath's method, as in SuiteSparseQR)
+};
+
+/// C := Q^T C (transpose) or Q C for the rows of C that the panel's blocks own; blocks are independent.
+/// C has the panel's rows and batch; its columns are all of c.cols (offset c.data to choose them).
+/// C may be the trailing columns of panel.a.
+template <class B, class T>
+struct Apply {
+  Panel<B, T> panel;
+  DeviceMatrix<B, T> c;
+  Op op = Op::transpose;
+};
+
+/// One n x n Cholesky factorization with its proof (see dense/cholesky_qr.hpp).
+///
+/// With D = diag(G)^(1/2): G = D (R̂ᵀ R̂) D, R = R̂ D, W = R^-1, kappa = ‖R̂‖_F ‖R̂^-1‖_F. `failed` is set to 1
+/// when a pivot is not positive, anything is not finite, or kappa + n * rounding * kappa^2 exceeds `limit`;
+/// else it is left at its value (so that several passes share one flag).
+template <class B, class T>
+struct GuardedCholesky {
+  DeviceMatrix<B, double> gram;                       // in: upper triangle read; destroyed
+  DeviceMatrix<B, double> r;                          // out: R upper, zeros below, wide
+  DeviceMatrix<B, double> inverse;                    // out: W = R^-1 upper, zeros below
+  typename B::template Pointer<std::int32_t> failed{};
+  typename B::template Pointer<double> condition{};   // out: one double, kappa's upper bound
+  double limit = 0;
+  double rounding = 0;
+};
+
+/// Householder vectors from an orthonormal panel (Ballard, Demmel, Grigori, Jacquelin, Knight, Nguyen,
+/// "Reconstructing Householder vectors from TSQR", 2015, section 5; LAPACK's orhr_col):
+/// LU without pivoting of Q1 - S gives L U, S = diag(±1) chosen against the pivots; V1 = L, T = -U S L^-T,
+/// R := S R. The tail is then V2 = Q2 U^-1, one product. All matrices are b x b.
+template <class B, class T>
+struct Reconstruct {
+  DeviceMatrix<B, T> q1;         // in: top block of the thin Q
+  DeviceMatrix<B, T> r;          // in: the panel's R, upper triangle read
+  DeviceMatrix<B, T> panel;      // out: S R in the upper triangle, L strictly below
+  DeviceMatrix<B, T> t;          // out: T, upper, zeros below
+  DeviceMatrix<B, T> u_inverse;  // out: U^-1, upper, zeros below
+};
+
+/// One fused pass of robust PCA over m x n elements (rpca/robust_pca.hpp), all contiguous with equal ld:
+///     s := shrink(m - l + y / mu, threshold),  z = m - l - s,  y := y + mu z,  x := m - s + y / mu_next
+/// and partial sums of z^2.
+template <class B, class T>
+struct RobustPcaPass {
+  DeviceMatrix<B, T> m, l;          // in: data, low-rank part
+  DeviceMatrix<B, T> y, s, x;       // y in/out; s, x out
+  double mu = 0, mu_next = 0, threshold = 0;
+  typename B::template Pointer<double> residual_squared{};  // out: sum z^2, one double, summed in a fixed order
+};
+
+/// Scratch a kernel needs is asked of the queue beforehand and passed in: bytes for `gram`, `multiply_wide`
+/// and the reductions (they convert or sum in chunks that fit whatever is given, at least the minimum).
+template <class B>
+struct Scratch {
+  typename B::template Pointer<std::byte> data{};
+  std::int64_t bytes = 0;
+};
+
+/// What plans need to know of a device; a plain value.
+struct Limits {
+  std::int32_t max_panel_cols = 32;     // widest panel of factor / factor_tree
+  std::int32_t max_block_rows = 256;    // tallest contiguous block, or heads * cols, for the widest panel and scalar
+  std::int64_t max_allocation_bytes = 0;
+  std::int32_t max_cholesky = 0;        // largest n of guarded_cholesky; 0 when the backend has no double
+  bool has_double = true;
+};
+
+template <class Q, class B, class T>
+concept Vocabulary = requires(Q& q, typename B::template Pointer<T> p, typename B::template Pointer<std::byte> bytes,
+                              typename B::template Pointer<std::int32_t> flag, typename B::template Pointer<double> sum,
+                              typename B::template Pointer<std::int64_t> position,
+                              DeviceMatrix<B, T> a, DeviceMatrix<B, double> w, const T* source, T* target, std::int64_t n,
+                              Panel<B, T> panel, Apply<B, T> apply, GuardedCholesky<B, T> cholesky,
+                              Reconstruct<B, T> reconstruct, RobustPcaPass<B, T> pass, Scratch<B> scratch, T alpha) {
+  // -- memory and queue ---------------------------------------------------------------------------------
+  { q.allocate(n) } -> std::same_as<typename B::template Pointer<std::byte>>;  // bytes, 256-byte aligned; throws
+                                                                              // Error{out_of_memory} with needed and free
+  { q.release(bytes) };                                  // waits for the work that may use it; null is fine
+  { q.upload(source, p, n) };                            // host to device; `source` may be reused on return
+  { q.download(p, target, n) };                          // device to host; waits
+  { q.synchronize() };                                   // waits; earlier faults surface here as Error{device}
+  { q.when(flag) } -> std::same_as<Q>;                   // the same queue, but kernels given to it do nothing unless
+                                                         // *flag != 0 when they run. gemm and trsm may not be
+                                                         // available under a condition: none of the fall-backs uses them
+  { q.limits(alpha) } -> std::same_as<Limits>;           // for the scalar T of alpha
+  // -- data movement --------------------------------------------------------------------------------------
+  { q.copy(a, a, Part::all) };                           // source, destination: equal shapes, batched
+  { q.transpose(a, a) };                                 // destination := source^T, not in place, batched
+  { q.fill(a, alpha, alpha) };                           // off-diagonal value, diagonal value; batched
+  { q.narrow(w, a, Part::upper) };                       // double to T, rounding
+  { q.widen(a, w) };                                     // T to double
+  // -- reductions, result in device memory, same bits every time ------------------------------------------------
+  { q.sum_squares(a, sum, scratch) };                    // in double; count must be 1
+  { q.max_abs(a, sum, scratch) };                        // NaN if any element is NaN
+  { q.first_not_finite(a, position, scratch) };          // two int64: row and column of the first NaN or Inf in
+                                                         // column-major order, or -1, -1
+  // -- library products ---------------------------------------------------------------------------------------
+  { q.gemm(Op::none, Op::none, alpha, a, a, alpha, a) };                                  // C := alpha op(A) op(B) + beta C, batched
+  { q.trsm(Side::left, Triangle::upper, Op::none, Diagonal::non_unit, alpha, a, a) };     // B := alpha op(A)^-1 B or B op(A)^-1
+  { q.gram(a, w, scratch) };                             // W := A^T A (upper triangle), products and sums in double
+  { q.multiply_wide(a, w, a, scratch) };                 // Q := A W with double products and sums, rounded once to T
+  // -- QR tile kernels -------------------------------------------------------------------------------------------
+  { q.factor(panel) };
+  { q.factor_tree(panel) };
+  { q.apply_qt_h(apply) };
+  { q.apply_qt_tree(apply) };
+  // -- small dense pieces that must stay on the device ----------------------------------------------------------
+  { q.guarded_cholesky(cholesky) };
+  { q.reconstruct(reconstruct) };
+  // -- robust PCA ---------------------------------------------------------------------------------------------
+  { q.robust_pca_pass(pass, scratch) };
+};
+
+}  // namespace qrane::backend
