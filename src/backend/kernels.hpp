@@ -28,6 +28,12 @@ enum class Side { left, right };
 enum class Triangle { upper, lower };
 enum class Diagonal { non_unit, unit };
 
+/// The same address as a pointer to U; backends whose pointers are not raw overload it.
+template <class U, class T>
+U* cast_pointer(T* p) {
+  return reinterpret_cast<U*>(p);
+}
+
 /// Which part of a matrix `copy` takes; the rest of the destination becomes what the name says.
 enum class Part {
   all,         // every element
@@ -197,6 +203,7 @@ concept Vocabulary = requires(Q& q, typename B::template Pointer<T> p, typename 
   { q.widen(a, w) };                                     // T to double
   // -- reductions, result in device memory, same bits every time ------------------------------------------------
   { q.sum_squares(a, sum, scratch) };                    // in double; count must be 1
+  { q.sum_abs(a, sum, scratch) };                        // in double
   { q.max_abs(a, sum, scratch) };                        // NaN if any element is NaN
   { q.first_not_finite(a, position, scratch) };          // two int64: row and column of the first NaN or Inf in
                                                          // column-major order, or -1, -1
