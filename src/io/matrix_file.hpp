@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// One door to all matrix files: .mtx, .mtx.gz and .npy, told apart by their names.
+#pragma once
+
+#include <string>
+
+#include <io/matrix.hpp>
+
+namespace qrane::io {
+
+/// What can be said of a file without reading its numbers.
+struct MatrixFileInfo {
+  bool sparse = false;            ///< Matrix Market coordinate format
+  bool single_precision = false;  ///< .npy of <f4
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+};
+
+/// Throws Error{file} for a name with another ending, and for files whose header is at fault.
+MatrixFileInfo probe_matrix(const std::string& path);
+
+/// Any of the formats; a coordinate file is spread out. T is float or double.
+template <class T>
+Dense<T> read_dense(const std::string& path);
+
+/// A coordinate file as it stands; array files and .npy keep their nonzeros.
+Sparse<double> read_sparse(const std::string& path);
+
+/// Throws Error{not_finite} naming the path and the 0-based position of the first NaN or Inf.
+template <class T>
+void require_finite(const std::string& path, const Dense<T>& a);
+void require_finite(const std::string& path, const Sparse<double>& a);
+
+/// .npy, .mtx or .mtx.gz by the path's ending (T float or double, host view); Error{file} for another ending.
+template <class T>
+void write_dense(const std::string& path, MatrixView<const T> a);
+
+}  // namespace qrane::io
