@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU backend: memory, data movement, reductions and library products.
+#include "backend/cpu/queue.hpp"
+
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <mutex>
+#include <unordered_map>
+
+#include "backend/cpu/blas.hpp"
+
+// OpenBLAS only; with another BLAS its own threading stays as it is.
+extern "C" {
+__attribute__((weak)) void openblas_set_num_threads(int);
+__attribute__((weak)) int openblas_get_num_threads(void);
+__attribute__((weak)) char* openblas_get_config(void);
+}
+
+namespace qrane::backend::cpu {
+
+namespace blas {
+Threads::Threads(int count) : before_(openblas_get_num_threads ? openblas_get_num_threads() : 0) {
+  if (openblas_set_num_threads && before_ != count) openblas_set_num_threads(count);
+}
+Threads::~Threads() {
+  if (openblas_set_num_threads && before_ != 0) openblas_set_num_threads(before_);
+}
+}  // namespace blas
+
+struct Queue::Pool {
+  std::int64_t limit = 0;
+  std::int64_t used = 0;
+  std::mutex mutex;
+  std::unordered_map<std::byte*, std::int64_t> sizes;
+};
+
+namespace {
+
+constexpr Index chunk_elements = 1 << 15;  // one partial sum each: the same partition for any number of threads
+
+std::int64_t available_bytes() {
+  std::ifstream info("/proc/meminfo");
+  std::string key;
+  std::int64_t value = 0;
+  while (info >> key >> value) {
+    if (key == "MemAvailable:") return value * 1024;
+    info.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+/// Columns times row chunks; calls body(column, first row, last row, partial index) in parallel.
+template <class T, class Body>
+Index for_chunks(const DeviceMatrix<Cpu, T>& a, int threads, Body body) {
+  const Index per_column = std::max<Index>(1, (a.rows + chunk_elements - 1) / chunk_elements);
+  const Index chunks = per_column * a.cols;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (Index k = 0; k < chunks; ++k) {
+    const Index j = k / per_column;
+    const Index first = (k % per_column) * chunk_elements;
+    body(j, first, std::min(a.rows, first + chunk_elements), k);
+  }
+  return chunks;
+}
+
+template <class T, class Term, class Combine>
+double reduce(const DeviceMatrix<Cpu, T>& a, int threads, Term term, Combine combine) {
+  const Index per_column = std::max<Index>(1, (a.rows + chunk_elements - 1) / chunk_elements);
+  std::vector<double> partial(static_cast<std::size_t>(per_column * a.cols), 0.0);
+  for_chunks(a, threads, [&](Index j, Index first, Index last, Index k) {
+    const T* column = a.data + j * a.ld;
+    double sum = 0;
+    for (Index i = first; i < last; ++i) sum = combine(sum, term(static_cast<double>(column[i])));
+    partial[static_cast<std::size_t>(k)] = sum;
+  });
+  double total = 0;
+  for (double p : partial) total = combine(total, p);
+  return total;
+}
+
+double add(double a, double b) { return a + b; }
+double larger_or_nan(double a, double b) { return (a != a || a > b) ? a : b; }
+
+}  // namespace
+
+Queue::Queue(int threads, std::int64_t memory_limit_bytes) : pool_(std::make_shared<Pool>()) {
+  detail::check(threads >= 0, ErrorCode::invalid_argument, "threads must not be negative, got ", threads);
+  detail::check(memory_limit_bytes >= 0, ErrorCode::invalid_argument, "memory_limit_bytes must not be negative, got ",
+                memory_limit_bytes);
+  threads_ = threads > 0 ? threads : std::max(1, omp_get_num_procs());
+  pool_->limit = memory_limit_bytes;
+}
+
+std::byte* Queue::allocate(Index bytes) {
+  detail::check(bytes >= 0, ErrorCode::invalid_argument, "allocation of a negative size: ", bytes, " bytes");
+  if (bytes == 0) return nullptr;
+  const std::lock_guard lock(pool_->mutex);
+  const std::int64_t free_bytes = pool_->limit > 0 ? pool_->limit - pool_->used : available_bytes();
+  detail::check(bytes <= free_bytes, ErrorCode::out_of_memory, "out of memory on the CPU: needed ", bytes, " bytes, ",
+                free_bytes, " are free");
+  auto* p = static_cast<std::byte*>(std::aligned_alloc(256, static_cast<std::size_t>((bytes + 255) / 256 * 256)));
+  detail::check(p != nullptr, ErrorCode::out_of_memory, "out of memory on the CPU: needed ", bytes, " bytes, ",
+                free_bytes, " are free");
+  pool_->used += bytes;
+  pool_->sizes[p] = bytes;
+  return p;
+}
+
+void Queue::release(std::byte* p) {
+  if (!p) return;
+  const std::lock_guard lock(pool_->mutex);
+  const auto it = pool_->sizes.find(p);
+  if (it != pool_->sizes.end()) {
+    pool_->used -= it->second;
+    pool_->sizes.erase(it);
+  }
+  std::free(p);
+}
+
+template <class T>
+void Queue::upload(const T* source, T* target, Index count) {
+  if (count > 0) std::memcpy(target, source, static_cast<std::size_t>(count) * sizeof(T));
+}
+template <class T>
+void Queue::download(const T* source, T* target, Index count) {
+  if (count > 0) std::memcpy(target, source, static_cast<std::size_t>(count) * sizeof(T));
+}
+
+Queue Queue::when(const std::int32_t* condition) const {
+  Queue q = *this;
+  q.condition_ = condition;
+  return q;
+}
+
+template <class T>
+Limits Queue::limits(T) const {
+  Limits l;
+  l.max_panel_cols = 1 << 20;
+  l.max_block_rows = 1 << 30;
+  l.max_allocation_bytes = pool_->limit > 0 ? pool_->limit : std::numeric_limits<std::int64_t>::max();
+  l.max_cholesky = 1024;
+  return l;
+}
+
+template <class T>
+void Queue::copy(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c, Part part) {
+  if (skip()) return;
+#pragma omp parallel for collapse(2) num_threads(threads_) schedule(static)
+  for (Index b = 0; b < a.count; ++b) {
+    for (Index j = 0; j < a.cols; ++j) {
+      const T* x = a.data + b * a.stride + j * a.ld;
+      T* y = c.data + b * c.stride + j * c.ld;
+      const Index diagonal = std::min(j, a.rows);
+      const Index below = std::min(j + 1, a.rows);
+      switch (part) {
+        case Part::all: std::copy(x, x + a.rows, y); break;
+        case Part::upper_only: std::copy(x, x + below, y); break;
+        case Part::upper:
+          std::copy(x, x + below, y);
+          std::fill(y + below, y + a.rows, T(0));
+          break;
+        case Part::unit_lower:
+          std::fill(y, y + diagonal, T(0));
+          if (j < a.rows) y[j] = T(1);
+          std::copy(x + below, x + a.rows, y + below);
+          break;
+      }
+    }
+  }
+}
+
+template <class T>
+void Queue::transpose(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c) {
+  if (skip()) return;
+  constexpr Index tile = 32;
+  const Index row_tiles = (a.rows + tile - 1) / tile;
+#pragma omp parallel for collapse(2) num_threads(threads_) schedule(static)
+  for (Index b = 0; b < a.count; ++b) {
+    for (Index ti = 0; ti < row_tiles; ++ti) {
+      const T* x = a.data + b * a.stride;
+      T* y = c.data + b * c.stride;
+      const Index last = std::min(a.rows, (ti + 1) * tile);
+      for (Index j0 = 0; j0 < a.cols; j0 += tile)
+        for (Index i = ti * tile; i < last; ++i)
+          for (Index j = j0; j < std::min(a.cols, j0 + tile); ++j) y[j + i * c.ld] = x[i + j * a.ld];
+    }
+  }
+}
+
+template <class T>
+void Queue::fill(DeviceMatrix<Cpu, T> a, T off_diagonal, T diagonal) {
+  if (skip()) return;
+#pragma omp parallel for collapse(2) num_threads(threads_) schedule(static)
+  for (Index b = 0; b < a.count; ++b) {
+    for (Index j = 0; j < a.cols; ++j) {
+      T* x = a.data + b * a.stride + j * a.ld;
+      std::fill(x, x + a.rows, off_diagonal);
+      if (j < a.rows) x[j] = diagonal;
+    }
+  }
+}
+
+template <class T>
+void Queue::narrow(DeviceMatrix<Cpu, double> a, DeviceMatrix<Cpu, T> c, Part part) {
+  if (skip()) return;
+  for (Index b = 0; b < a.count; ++b) {
+    for (Index j = 0; j < a.cols; ++j) {
+      const double* x = a.data + b * a.stride + j * a.ld;
+      T* y = c.data + b * c.stride + j * c.ld;
+      for (Index i = 0; i < a.rows; ++i) {
+        const bool take = part == Part::all || (part == Part::unit_lower ? i > j : i <= j);
+        if (take) {
+          y[i] = static_cast<T>(x[i]);
+        } else if (part != Part::upper_only) {
+          y[i] = T(part == Part::unit_lower && i == j ? 1 : 0);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void Queue::widen(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> c) {
+  if (skip()) return;
+#pragma omp parallel for collapse(2) num_threads(threads_) schedule(static)
+  for (Index b = 0; b < a.count; ++b) {
+    for (Index j = 0; j < a.cols; ++j) {
+      const T* x = a.data + b * a.stride + j * a.ld;
+      std::copy(x, x + a.rows, c.data + b * c.stride + j * c.ld);
+    }
+  }
+}
+
+template <class T>
+void Queue::sum_squares(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
+  if (skip()) return;
+  *result = reduce(a, threads_, [](double x) { return x * x; }, add);
+}
+template <class T>
+void Queue::sum_abs(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
+  if (skip()) return;
+  *result = reduce(a, threads_, [](double x) { return std::abs(x); }, add);
+}
+template <class T>
+void Queue::max_abs(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
+  if (skip()) return;
+  *result = reduce(a, threads_, [](double x) { return std::abs(x); }, larger_or_nan);
+}
+
+template <class T>
+void Queue::first_not_finite(DeviceMatrix<Cpu, T> a, std::int64_t* row_col, Scratch<Cpu>) {
+  if (skip()) return;
+  row_col[0] = row_col[1] = -1;
+  for (Index j = 0; j < a.cols; ++j) {
+    const T* x = a.data + j * a.ld;
+    for (Index i = 0; i < a.rows; ++i) {
+      if (std::isfinite(x[i])) continue;
+      row_col[0] = i;
+      row_col[1] = j;
+      return;
+    }
+  }
+}
+
+template <class T>
+void Queue::gemm(Op op_a, Op op_b, T alpha, DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> b, T beta,
+                 DeviceMatrix<Cpu, T> c) {
+  if (skip()) return;
+  const Index k = op_a == Op::none ? a.cols : a.rows;
+  const auto one = [&](Index i) {
+    blas::gemm(op_a, op_b, c.rows, c.cols, k, alpha, a.data + i * a.stride, std::max<Index>(a.ld, 1),
+               b.data + i * b.stride, std::max<Index>(b.ld, 1), beta, c.data + i * c.stride, std::max<Index>(c.ld, 1));
+  };
+  if (c.count == 1) {
+    blas::Threads all(threads_);
+    one(0);
+    return;
+  }
+  blas::Threads single(1);
+#pragma omp parallel for num_threads(threads_) schedule(static)
+  for (Index i = 0; i < c.count; ++i) one(i);
+}
+
+template <class T>
+void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, DeviceMatrix<Cpu, T> a,
+                 DeviceMatrix<Cpu, T> b) {
+  if (skip()) return;
+  blas::Threads all(threads_);
+  for (Index i = 0; i < b.count; ++i) {
+    blas::trsm(side, triangle, op, diagonal, b.rows, b.cols, alpha, a.data + i * a.stride, std::max<Index>(a.ld, 1),
+               b.data + i * b.stride, std::max<Index>(b.ld, 1));
+  }
+}
+
+template <class T>
+void Queue::gram(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, Scratch<Cpu> scratch) {
+  if (skip()) return;
+  const Index n = a.cols;
+  blas::Threads all(threads_);
+  if constexpr (sizeof(T) == 8) {
+    blas::gemm(Op::transpose, Op::none, n, n, a.rows, 1.0, a.data, std::max<Index>(a.ld, 1), a.data,
+               std::max<Index>(a.ld, 1), 0.0, w.data, w.ld);
+  } else {
+    fill(w, 0.0, 0.0);
+    if (n == 0) return;
+    const Index chunk = scratch.bytes / (n * static_cast<Index>(sizeof(double)));
+    detail::check(chunk > 0, ErrorCode::invalid_argument, "gram: scratch of ", scratch.bytes, " bytes holds no row of ",
+                  n, " doubles");
+    auto* wide = cast_pointer<double>(scratch.data);
+    for (Index first = 0; first < a.rows; first += chunk) {
+      const Index rows = std::min(chunk, a.rows - first);
+      widen(a.block(first, 0, rows, n), DeviceMatrix<Cpu, double>{wide, rows, n, rows});
+      blas::gemm(Op::transpose, Op::none, n, n, rows, 1.0, wide, rows, wide, rows, 1.0, w.data, w.ld);
+    }
+  }
+}
+
+template <class T>
+void Queue::multiply_wide(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, DeviceMatrix<Cpu, T> q,
+                          Scratch<Cpu> scratch) {
+  if (skip()) return;
+  const Index n = a.cols;
+  blas::Threads all(threads_);
+  if constexpr (sizeof(T) == 8) {
+    blas::gemm(Op::none, Op::none, a.rows, q.cols, n, 1.0, a.data, std::max<Index>(a.ld, 1), w.data, w.ld, 0.0, q.data,
+               std::max<Index>(q.ld, 1));
+  } else {
+    if (n == 0) return;
+    const Index chunk = scratch.bytes / ((n + q.cols) * static_cast<Index>(sizeof(double)));
+    detail::check(chunk > 0, ErrorCode::invalid_argument, "multiply_wide: scratch of ", scratch.bytes,
+                  " bytes holds no two rows of ", n, " doubles");
+    auto* wide = cast_pointer<double>(scratch.data);
+    for (Index first = 0; first < a.rows; first += chunk) {
+      const Index rows = std::min(chunk, a.rows - first);
+      DeviceMatrix<Cpu, double> product{wide + rows * n, rows, q.cols, rows};
+      widen(a.block(first, 0, rows, n), DeviceMatrix<Cpu, double>{wide, rows, n, rows});
+      blas::gemm(Op::none, Op::none, rows, q.cols, n, 1.0, wide, rows, w.data, w.ld, 0.0, product.data, rows);
+      narrow(product, q.block(first, 0, rows, q.cols), Part::all);
+    }
+  }
+}
+
+std::vector<DeviceInfo> device_infos() {
+  DeviceInfo d;
+  d.backend = Backend::cpu;
+  d.name = "CPU";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.rfind("model name", 0) == 0) {
+      d.name = line.substr(std::min(line.size(), line.find(':') + 2));
+      break;
+    }
+  }
+  d.driver = openblas_get_config ? openblas_get_config() : "BLAS";
+  d.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  d.free_bytes = available_bytes();
+  d.compute_units = omp_get_num_procs();
+  return {d};
+}
+
+#define QRANE_INSTANTIATE(T)                                                                                         \
+  template Limits Queue::limits(T) const;                                                                            \
+  template void Queue::copy(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, Part);                                       \
+  template void Queue::transpose(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);                                        \
+  template void Queue::fill(DeviceMatrix<Cpu, T>, T, T);                                                             \
+  template void Queue::narrow(DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>, Part);                                \
+  template void Queue::widen(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>);                                       \
+  template void Queue::sum_squares(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                     \
+  template void Queue::sum_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                         \
+  template void Queue::max_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                         \
+  template void Queue::first_not_finite(DeviceMatrix<Cpu, T>, std::int64_t*, Scratch<Cpu>);                          \
+  template void Queue::gemm(Op, Op, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, T, DeviceMatrix<Cpu, T>);         \
+  template void Queue::trsm(Side, Triangle, Op, Diagonal, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);            \
+  template void Queue::gram(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, Scratch<Cpu>);                          \
+  template void Queue::multiply_wide(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>,          \
+                                     Scratch<Cpu>);
+QRANE_INSTANTIATE(float)
+QRANE_INSTANTIATE(double)
+#undef QRANE_INSTANTIATE
+
+#define QRANE_INSTANTIATE_TRANSFER(T)                      \
+  template void Queue::upload(const T*, T*, Index);        \
+  template void Queue::download(const T*, T*, Index);
+QRANE_INSTANTIATE_TRANSFER(float)
+QRANE_INSTANTIATE_TRANSFER(double)
+QRANE_INSTANTIATE_TRANSFER(std::int32_t)
+QRANE_INSTANTIATE_TRANSFER(std::int64_t)
+QRANE_INSTANTIATE_TRANSFER(std::byte)
+QRANE_INSTANTIATE_TRANSFER(BlockTask)
+#undef QRANE_INSTANTIATE_TRANSFER
+
+static_assert(Vocabulary<Queue, Cpu, float> && Vocabulary<Queue, Cpu, double>);
+
+}  // namespace qrane::backend::cpu

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vocabulary on the CPU: the reference that tests trust, and a product of its own.
+// Every call is finished when it returns. Files: queue.cpp (memory, movement, reductions, products),
+// panel.cpp (QR tile kernels), small.cpp (Cholesky, reconstruction), robust_pca.cpp.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <qrane/context.hpp>
+
+#include "backend/cpu/cpu.hpp"
+
+namespace qrane::backend::cpu {
+
+class Queue {
+ public:
+  /// threads = 0: all cores. memory_limit_bytes = 0: no limit but the machine's.
+  explicit Queue(int threads = 0, std::int64_t memory_limit_bytes = 0);
+
+  std::byte* allocate(Index bytes);
+  void release(std::byte* p);
+  template <class T>
+  void upload(const T* source, T* target, Index count);
+  template <class T>
+  void download(const T* source, T* target, Index count);
+  void synchronize() {}
+  Queue when(const std::int32_t* condition) const;
+  template <class T>
+  Limits limits(T) const;
+
+  template <class T>
+  void copy(DeviceMatrix<Cpu, T> source, DeviceMatrix<Cpu, T> target, Part part);
+  template <class T>
+  void transpose(DeviceMatrix<Cpu, T> source, DeviceMatrix<Cpu, T> target);
+  template <class T>
+  void fill(DeviceMatrix<Cpu, T> a, T off_diagonal, T diagonal);
+  template <class T>
+  void narrow(DeviceMatrix<Cpu, double> source, DeviceMatrix<Cpu, T> target, Part part);
+  template <class T>
+  void widen(DeviceMatrix<Cpu, T> source, DeviceMatrix<Cpu, double> target);
+
+  template <class T>
+  void sum_squares(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu> scratch);
+  template <class T>
+  void sum_abs(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu> scratch);
+  template <class T>
+  void max_abs(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu> scratch);
+  template <class T>
+  void first_not_finite(DeviceMatrix<Cpu, T> a, std::int64_t* row_col, Scratch<Cpu> scratch);
+
+  template <class T>
+  void gemm(Op op_a, Op op_b, T alpha, DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> b, T beta, DeviceMatrix<Cpu, T> c);
+  template <class T>
+  void trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, DeviceMatrix<Cpu, T> a,
+            DeviceMatrix<Cpu, T> b);
+  template <class T>
+  void gram(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, Scratch<Cpu> scratch);
+  template <class T>
+  void multiply_wide(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, DeviceMatrix<Cpu, T> q, Scratch<Cpu> scratch);
+
+  template <class T>
+  void factor(const Panel<Cpu, T>& panel);
+  template <class T>
+  void factor_tree(const Panel<Cpu, T>& panel);
+  template <class T>
+  void apply_qt_h(const Apply<Cpu, T>& apply);
+  template <class T>
+  void apply_qt_tree(const Apply<Cpu, T>& apply);
+
+  template <class T>
+  void guarded_cholesky(const GuardedCholesky<Cpu, T>& cholesky);
+  template <class T>
+  void reconstruct(const Reconstruct<Cpu, T>& reconstruct);
+  template <class T>
+  void robust_pca_pass(const RobustPcaPass<Cpu, T>& pass, Scratch<Cpu> scratch);
+
+  int threads() const { return threads_; }
+  /// Time marks for benchmarks.
+  std::chrono::steady_clock::time_point record() const { return std::chrono::steady_clock::now(); }
+  double elapsed_ms(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) const {
+    return std::chrono::duration<double, std::milli>(b - a).count();
+  }
+
+ private:
+  struct Pool;  // what has been handed out, against the limit
+  bool skip() const { return condition_ && *condition_ == 0; }
+
+  int threads_ = 1;
+  std::shared_ptr<Pool> pool_;
+  const std::int32_t* condition_ = nullptr;
+};
+
+/// The one CPU "device".
+std::vector<DeviceInfo> device_infos();
+
+}  // namespace qrane::backend::cpu
