@@ -51,7 +51,7 @@ std::vector<Footprint> footprints(int old_size, int new_size) {
 }  // namespace
 
 bool is_image_path(const std::string& path) {
-  const auto endings = {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".tga", ".gif"};
+  const auto endings = {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".tga"};
   return std::any_of(endings.begin(), endings.end(), [&](const char* e) { return has_ending(path, e); });
 }
 

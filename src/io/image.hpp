@@ -15,7 +15,7 @@ struct GrayImage {
   std::vector<std::uint8_t> pixels;
 };
 
-/// Whether read_image knows the path's ending (.png .jpg .jpeg .bmp .pgm .ppm .tga .gif).
+/// Whether read_image knows the path's ending (.png .jpg .jpeg .bmp .pgm .ppm .tga).
 bool is_image_path(const std::string& path);
 
 /// Colour is turned to luma. Throws Error{file} naming the path and the reason.

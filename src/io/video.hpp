@@ -47,6 +47,7 @@ class VideoReader {
   class FfmpegSource;
   class ImageSource;
   class ArraySource;
+  static std::unique_ptr<Source> open(const std::string& source, const VideoOptions& options);
   std::unique_ptr<Source> source_;
 };
 

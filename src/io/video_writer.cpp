@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstdio>
+
+#include <io/child_process.hpp>
+#include <io/file_error.hpp>
+#include <io/partial_file.hpp>
+#include <io/video.hpp>
+
+namespace qrane::io {
+namespace {
+
+/// ffmpeg's name of the container, by the path's ending.
+std::string container_of(const std::string& path) {
+  if (has_ending(path, ".mp4")) return "mp4";
+  if (has_ending(path, ".mkv")) return "matroska";
+  if (has_ending(path, ".avi")) return "avi";
+  fail(path, "cannot write a video under this name: it must end in .mp4, .mkv or .avi");
+}
+
+/// H.264 where this ffmpeg has it, else MPEG-4, both near to lossless to the eye.
+std::vector<std::string> encoder_arguments() {
+  static const bool have_h264 = [] {
+    int status = 0;
+    std::string words;
+    return output_of({"ffmpeg", "-hide_banner", "-v", "error", "-encoders"}, status, words).find(" libx264 ") !=
+           std::string::npos;
+  }();
+  if (have_h264) return {"-c:v", "libx264", "-preset", "veryfast", "-crf", "18"};
+  return {"-c:v", "mpeg4", "-q:v", "2"};
+}
+
+std::vector<std::string> arguments_for(const std::string& container, int width, int height, double frame_rate,
+                                       const std::string& target) {
+  char rate[32];
+  std::snprintf(rate, sizeof(rate), "%.9g", frame_rate);
+  std::vector<std::string> arguments = {"ffmpeg", "-y", "-nostdin", "-v", "error", "-f", "rawvideo", "-pix_fmt", "gray",
+                                        "-s", detail::concat(width, "x", height), "-r", rate, "-i", "pipe:0"};
+  // Chroma is halved in both directions, so the encoders want even sizes.
+  if (width % 2 != 0 || height % 2 != 0) {
+    arguments.insert(arguments.end(), {"-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2"});
+  }
+  const std::vector<std::string> encoder = encoder_arguments();
+  arguments.insert(arguments.end(), encoder.begin(), encoder.end());
+  arguments.insert(arguments.end(), {"-pix_fmt", "yuv420p", "-f", container, "file:" + target});
+  return arguments;
+}
+
+}  // namespace
+
+struct VideoWriter::State {
+  State(const std::string& path_, const std::string& container, int width, int height, double frame_rate)
+      : path(path_),
+        frame_bytes(static_cast<std::size_t>(width) * static_cast<std::size_t>(height)),
+        file(path_),
+        ffmpeg(arguments_for(container, width, height, frame_rate, file.writable_path()),
+               ChildProcess::Direction::write) {}
+
+  [[noreturn]] void fail_encoder() {
+    ffmpeg.wait();
+    fail(path, "cannot write: the encoder stopped (ffmpeg: ", ffmpeg.last_words(), ")");
+  }
+
+  std::string path;
+  std::size_t frame_bytes;
+  std::int64_t frames = 0;
+  PartialFile file;     // before the encoder: removed only after the encoder is gone
+  ChildProcess ffmpeg;
+};
+
+VideoWriter::VideoWriter(const std::string& path, int width, int height, double frame_rate) {
+  detail::check(width > 0 && height > 0, ErrorCode::invalid_argument, "VideoWriter: ", path, ": frames of ", width,
+                " x ", height, " pixels");
+  detail::check(std::isfinite(frame_rate) && frame_rate > 0, ErrorCode::invalid_argument, "VideoWriter: ", path,
+                ": frame rate ", frame_rate);
+  state_ = std::make_unique<State>(path, container_of(path), width, height, frame_rate);
+}
+
+VideoWriter::~VideoWriter() = default;
+VideoWriter::VideoWriter(VideoWriter&&) noexcept = default;
+VideoWriter& VideoWriter::operator=(VideoWriter&&) noexcept = default;
+
+void VideoWriter::write(const std::uint8_t* frame) {
+  detail::check(state_ != nullptr, ErrorCode::invalid_argument, "VideoWriter: write after finish");
+  if (!state_->ffmpeg.write(frame, state_->frame_bytes)) state_->fail_encoder();
+  ++state_->frames;
+}
+
+void VideoWriter::finish() {
+  detail::check(state_ != nullptr, ErrorCode::invalid_argument, "VideoWriter: finished twice");
+  detail::check(state_->frames > 0, ErrorCode::invalid_argument, "VideoWriter: ", state_->path, ": no frame was written");
+  if (state_->ffmpeg.wait() != 0) state_->fail_encoder();
+  state_->file.commit();
+  state_.reset();
+}
+
+bool have_ffmpeg() {
+  for (const char* program : {"ffmpeg", "ffprobe"}) {
+    try {
+      int status = 0;
+      std::string words;
+      output_of({program, "-version"}, status, words);
+      if (status != 0) return false;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace qrane::io
