@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "tuning/defaults.hpp"
+
+namespace qrane {
+
+namespace {
+
+constexpr std::array<std::pair<Algorithm, const char*>, 5> algorithm_names{{{Algorithm::automatic, "automatic"},
+                                                                            {Algorithm::tsqr, "tsqr"},
+                                                                            {Algorithm::caqr, "caqr"},
+                                                                            {Algorithm::blocked, "blocked"},
+                                                                            {Algorithm::cholesky_qr, "cholesky_qr"}}};
+constexpr std::array<std::pair<QForm, const char*>, 4> form_names{
+    {{QForm::implicit, "implicit"}, {QForm::thin, "thin"}, {QForm::lapack, "lapack"}, {QForm::none, "none"}}};
+
+template <class Names, class Value>
+const char* name_of(const Names& names, Value value) {
+  for (const auto& [v, name] : names)
+    if (v == value) return name;
+  return "unknown";
+}
+
+template <class Names>
+auto value_of(const Names& names, const std::string& text, const char* what) {
+  std::string known;
+  for (const auto& [v, name] : names) {
+    if (text == name) return v;
+    known += std::string(known.empty() ? "" : ", ") + name;
+  }
+  throw Error(ErrorCode::invalid_argument, detail::concat("unknown ", what, " '", text, "'; known are ", known));
+}
+
+}  // namespace
+
+const char* to_string(Algorithm algorithm) { return name_of(algorithm_names, algorithm); }
+const char* to_string(QForm form) { return name_of(form_names, form); }
+Algorithm algorithm_from_string(const std::string& name) { return value_of(algorithm_names, name, "algorithm"); }
+QForm q_form_from_string(const std::string& name) { return value_of(form_names, name, "form of Q"); }
+
+std::string Plan::explain() const {
+  std::ostringstream out;
+  out << "QR of " << (count > 1 ? detail::concat(count, " matrices of ") : "") << rows << " x " << cols << ", "
+      << (scalar_bytes == 4 ? "float" : "double") << ", Q " << to_string(q) << "\n";
+  out << "algorithm: " << to_string(algorithm);
+  switch (algorithm) {
+    case Algorithm::tsqr: out << ": one panel of all columns, rows reduced by a tree"; break;
+    case Algorithm::caqr: out << ": panels by TSQR, each applied to the trailing matrix through its tree"; break;
+    case Algorithm::blocked: out << ": panels by TSQR, Householder vectors rebuilt, trailing matrix by two products"; break;
+    case Algorithm::cholesky_qr:
+      out << ": " << passes << " pass" << (passes > 1 ? "es" : "") << " over a Gram matrix in double; a condition bound above "
+          << guard_limit << " hands over to caqr on the device";
+      break;
+    case Algorithm::automatic: break;
+  }
+  const Index height = std::max<Index>(rows, 1);
+  Index heads = std::max<Index>(1, (height + block_rows - 1) / std::max<Index>(block_rows, 1));
+  out << "\ntree: leaves of " << block_rows << " rows, " << arity << " triangles a node";
+  out << "; " << heads;
+  while (heads > 1) {
+    heads = (heads + arity - 1) / std::max(arity, 2);
+    out << " -> " << heads;
+  }
+  out << " blocks in the first panel\n";
+  out << "panels: " << panel_cols << " columns, compact WY groups of " << inner << "\n";
+  out << "workspace: " << workspace_bytes << " bytes\n";
+  out << "flops: " << flops << "\n";
+  return out.str();
+}
+
+namespace plan {
+
+double qr_flops(double m, double n) {
+  if (m < n) std::swap(m, n);
+  return 2 * m * n * n - 2 * n * n * n / 3;
+}
+
+namespace {
+
+void check_shape(Index rows, Index cols, Index count, int scalar_bytes) {
+  using detail::check;
+  constexpr auto code = ErrorCode::invalid_argument;
+  check(rows >= 0, code, "rows must not be negative, got ", rows);
+  check(cols >= 0, code, "cols must not be negative, got ", cols);
+  check(count >= 0, code, "the batch's count must not be negative, got ", count);
+  const Index most = std::numeric_limits<Index>::max() / 16 / scalar_bytes;
+  Index elements = std::max<Index>(rows, 1);
+  for (Index factor : {std::max<Index>(cols, 1), std::max<Index>(count, 1)}) {
+    check(elements <= most / factor, code, "rows x cols x count overflows: ", rows, " x ", cols, " x ", count);
+    elements *= factor;
+  }
+}
+
+/// The algorithm for what is asked, when the user names none.
+Algorithm choose(const DeviceProfile& device, const tuning::QRTuning& tuned, const Plan& p, Index max_panel) {
+  const Index k = std::min(p.rows, p.cols);
+  if (p.q == QForm::lapack) return Algorithm::blocked;
+  const bool tall = p.rows >= tuned.cholesky_rows_per_col * p.cols;
+  const bool explicit_form = p.q == QForm::none || p.q == QForm::thin;
+  if (tuned.prefers_cholesky && explicit_form && p.count == 1 && tall && p.cols >= tuned.narrowest_cholesky &&
+      p.cols <= device.limits.max_cholesky)
+    return Algorithm::cholesky_qr;
+  if (k <= max_panel && (p.rows >= 2 * p.cols || k <= tuned.panel_cols)) return Algorithm::tsqr;
+  // a batch, or a tall matrix: the tree's kernels take all of it at once
+  if (p.count > 1 || p.rows >= 4 * p.cols || k <= 8 * tuned.panel_cols) return Algorithm::caqr;
+  return Algorithm::blocked;
+}
+
+void check_options(const Plan& p, const Options& o, const DeviceProfile& device) {
+  using detail::check;
+  constexpr auto code = ErrorCode::invalid_argument;
+  check(o.block_rows >= 0, code, "Options::block_rows must not be negative, got ", o.block_rows);
+  check(o.arity == 0 || o.arity >= 2, code, "Options::arity must be at least 2, got ", o.arity);
+  check(o.panel_cols >= 0, code, "Options::panel_cols must not be negative, got ", o.panel_cols);
+  check(o.panel_cols <= device.limits.max_panel_cols, code, "Options::panel_cols is at most ",
+        device.limits.max_panel_cols, " on this device, got ", o.panel_cols);
+  check(o.block_rows <= device.limits.max_block_rows, code, "Options::block_rows is at most ",
+        device.limits.max_block_rows, " on this device, got ", o.block_rows);
+  if (p.algorithm == Algorithm::cholesky_qr) {
+    check(p.q == QForm::none || p.q == QForm::thin, code, "cholesky_qr gives R or thin Q, not QForm::", to_string(p.q));
+    check(p.rows >= p.cols, code, "cholesky_qr needs rows >= cols, got ", p.rows, " x ", p.cols);
+    check(p.count == 1, code, "cholesky_qr takes one matrix, not a batch of ", p.count);
+    check(device.limits.has_double, ErrorCode::unavailable, "cholesky_qr needs a device with double precision");
+    check(p.cols <= device.limits.max_cholesky, code, "cholesky_qr takes at most ", device.limits.max_cholesky,
+          " columns on this device, got ", p.cols);
+  }
+  check(p.q != QForm::lapack || p.algorithm == Algorithm::blocked, code, "QForm::lapack comes from the algorithm blocked, not ",
+        to_string(p.algorithm));
+  if (p.algorithm == Algorithm::tsqr) {
+    const Index k = std::min(p.rows, p.cols);
+    check(k <= device.limits.max_panel_cols, code, "tsqr takes one panel of at most ", device.limits.max_panel_cols,
+          " columns on this device, got ", k, "; use caqr");
+  }
+}
+
+}  // namespace
+
+Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count, int scalar_bytes,
+               const Options& options) {
+  check_shape(rows, cols, count, scalar_bytes);
+  const tuning::QRTuning tuned = tuning::qr_defaults(device.backend);
+  const Index k = std::min(rows, cols);
+  Plan p;
+  p.rows = rows;
+  p.cols = cols;
+  p.count = count;
+  p.scalar_bytes = scalar_bytes;
+  p.q = options.q;
+  p.flops = static_cast<double>(count) * qr_flops(static_cast<double>(rows), static_cast<double>(cols));
+  const Index max_panel = std::min<Index>(tuned.widest_single_panel, device.limits.max_panel_cols);
+  p.algorithm = options.algorithm != Algorithm::automatic ? options.algorithm : choose(device, tuned, p, max_panel);
+  check_options(p, options, device);
+
+  const int widest = p.algorithm == Algorithm::tsqr      ? static_cast<int>(std::max<Index>(k, 1))
+                     : p.algorithm == Algorithm::blocked ? tuned.blocked_panel_cols
+                     : tuned.block_bytes > 0 && k <= max_panel ? static_cast<int>(std::max<Index>(k, 1))
+                                                               : tuned.panel_cols;
+  p.panel_cols = options.panel_cols > 0 && p.algorithm != Algorithm::tsqr ? options.panel_cols : widest;
+  p.panel_cols = std::clamp<int>(p.panel_cols, 1, std::max<int>(1, static_cast<int>(std::min<Index>(k, device.limits.max_panel_cols))));
+  // the kernels of a device with a narrow panel take one compact-WY group per panel
+  p.inner = tuned.block_bytes > 0 ? std::min(tuned.inner, p.panel_cols) : p.panel_cols;
+  Index leaf = tuned.block_bytes > 0 ? tuned.block_bytes / (p.panel_cols * scalar_bytes) : tuned.min_block_rows;
+  leaf = std::max({leaf, tuned.min_block_rows, static_cast<Index>(tuned.min_rows_per_col) * p.panel_cols});
+  p.block_rows = options.block_rows > 0 ? options.block_rows : std::min<Index>(leaf, device.limits.max_block_rows);
+  p.block_rows = std::max<Index>(p.block_rows, 2 * p.panel_cols);  // a leaf must shrink what it is given
+  const Index most_heads = device.limits.max_block_rows / p.panel_cols;
+  const Index arity = options.arity > 0 ? options.arity
+                      : tuned.block_bytes > 0 ? tuned.arity : std::max<Index>(tuned.arity, tuned.min_block_rows / p.panel_cols);
+  p.arity = static_cast<int>(std::clamp<Index>(arity, 2, std::max<Index>(2, most_heads)));
+  if (p.algorithm == Algorithm::cholesky_qr) {
+    // float data, double Gram: one pass (Yamazaki, Tomov, Dongarra 2015); double data: a second pass takes
+    // the error from kappa * eps to eps as long as the first factor exists
+    p.passes = scalar_bytes == 4 ? 1 : 2;
+    p.guard_limit = scalar_bytes == 8 ? 1e7 : p.q == QForm::thin ? 1e6 : 1e7;
+  }
+  return p;
+}
+
+}  // namespace plan
+}  // namespace qrane

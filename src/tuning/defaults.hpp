@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Block sizes that plans start from, one plain aggregate per backend. Legal on every device of the
+// backend after plan.cpp has clamped them to its limits; they never change a result beyond rounding.
+#pragma once
+
+#include <qrane/context.hpp>
+
+namespace qrane::tuning {
+
+struct QRTuning {
+  int panel_cols;             // columns of a CAQR panel
+  int inner;                  // columns of a compact-WY group inside a panel
+  Index block_bytes;          // a leaf of the tree holds about this much
+  Index min_block_rows;       // and at least this many rows, or this many times its columns
+  int min_rows_per_col;
+  int arity;                  // triangles per node of the tree
+  int blocked_panel_cols;     // columns of a panel of the blocked algorithm
+  int widest_single_panel;    // up to here a tall matrix is one panel (TSQR)
+  bool prefers_cholesky;      // tall matrices: R only and thin Q by guarded Cholesky QR
+  int narrowest_cholesky;     // below this many columns the tree is faster
+  int cholesky_rows_per_col;  // m >= this * n
+};
+
+/// cpu: a leaf stays in a core's second-level cache while all its columns are factored, and the
+/// matrix is read from memory once (measured on 110,592 x 100 and 100,000 x 192).
+/// cuda, opencl: a panel's rows live in registers or local memory; see the kernels' heads.
+constexpr QRTuning qr_defaults(Backend backend) {
+  switch (backend) {
+    case Backend::cuda:
+      return {.panel_cols = 32, .inner = 32, .block_bytes = 0, .min_block_rows = 256, .min_rows_per_col = 1,
+              .arity = 8, .blocked_panel_cols = 32, .widest_single_panel = 32, .prefers_cholesky = true,
+              .narrowest_cholesky = 17, .cholesky_rows_per_col = 8};
+    case Backend::opencl:
+      return {.panel_cols = 32, .inner = 32, .block_bytes = 0, .min_block_rows = 256, .min_rows_per_col = 1,
+              .arity = 8, .blocked_panel_cols = 32, .widest_single_panel = 32, .prefers_cholesky = false,
+              .narrowest_cholesky = 17, .cholesky_rows_per_col = 8};
+    default:
+      return {.panel_cols = 128, .inner = 32, .block_bytes = 512 << 10, .min_block_rows = 256, .min_rows_per_col = 4,
+              .arity = 4, .blocked_panel_cols = 64, .widest_single_panel = 512, .prefers_cholesky = false,
+              .narrowest_cholesky = 17, .cholesky_rows_per_col = 8};
+  }
+}
+
+}  // namespace qrane::tuning
