@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `qrane bench` measures, and its entry point. benchmarks/README.md explains every number it reports.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <qrane/context.hpp>
+#include <qrane/qr.hpp>
+
+namespace qrane::bench {
+
+struct Shape {
+  Index rows = 0;
+  Index cols = 0;
+};
+
+/// A named list of cases: every shape in every mode, in each precision asked for.
+struct SuiteInfo {
+  std::string name;
+  std::string summary;            ///< one line for `qrane bench --list`
+  std::vector<Shape> shapes;      ///< factorizations
+  std::vector<QForm> modes;       ///< none is "R only"
+  std::vector<Shape> background;  ///< robust PCA problems
+  bool hidden = false;            ///< run by name, not listed: for the tests
+};
+
+/// All suites, hidden ones included.
+std::vector<SuiteInfo> suites();
+
+struct BenchOptions {
+  std::string suite;
+  std::string json_file;             ///< empty: no JSON
+  Backend backend = Backend::automatic;
+  int device = 0;
+  std::string precision;             ///< "f32", "f64", or empty for both
+  bool quiet = false;                ///< no table and no progress; the JSON file alone
+  std::string cli_directory;         ///< where the qrane executable lies: the peer programs are looked for there
+  double max_seconds = 0;            ///< longest estimated single run; cases above it are left out with a printed
+                                     ///< reason. 0: 2 s where the device is a CPU, no limit on a GPU
+  std::function<bool()> interrupted; ///< asked between runs; true stops, and what was measured is still written
+};
+
+/// Runs a suite: table on standard output, progress on standard error, JSON to the file. Returns the exit status:
+/// 0, or 1 when a result missed the error limit or the run was interrupted. Throws Error for an unknown suite or
+/// precision, an absent device, or an unwritable file.
+int run(const BenchOptions& options);
+
+}  // namespace qrane::bench
