@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface (qrane.h) over the C++ one. Each function checks its arguments by the names that the C caller
+// knows, and turns exceptions into a status and a thread-local sentence; there is no mathematics here.
+#include <qrane/qrane.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <new>
+#include <qrane/qrane.hpp>
+#include <type_traits>
+#include <variant>
+
+struct qrane_context {
+  qrane::Context context;
+};
+
+struct qrane_qr {
+  qrane::Context context;
+  std::variant<qrane::QR<float>, qrane::QR<double>> qr;
+};
+
+namespace {
+
+using qrane::ErrorCode;
+using qrane::Index;
+using qrane::MatrixView;
+using qrane::Memory;
+using qrane::detail::check;
+
+static_assert(QRANE_INVALID_ARGUMENT == static_cast<int>(ErrorCode::invalid_argument));
+static_assert(QRANE_NOT_FINITE == static_cast<int>(ErrorCode::not_finite));
+static_assert(QRANE_FILE == static_cast<int>(ErrorCode::file));
+static_assert(QRANE_UNAVAILABLE == static_cast<int>(ErrorCode::unavailable));
+static_assert(QRANE_OUT_OF_MEMORY == static_cast<int>(ErrorCode::out_of_memory));
+static_assert(QRANE_RANK_DEFICIENT == static_cast<int>(ErrorCode::rank_deficient));
+static_assert(QRANE_DEVICE == static_cast<int>(ErrorCode::device));
+static_assert(QRANE_INTERRUPTED == static_cast<int>(ErrorCode::interrupted));
+static_assert(QRANE_NOT_CONVERGED == static_cast<int>(ErrorCode::not_converged));
+static_assert(QRANE_BACKEND_AUTOMATIC == static_cast<int>(qrane::Backend::automatic));
+static_assert(QRANE_BACKEND_CPU == static_cast<int>(qrane::Backend::cpu));
+static_assert(QRANE_BACKEND_OPENCL == static_cast<int>(qrane::Backend::opencl));
+static_assert(QRANE_BACKEND_CUDA == static_cast<int>(qrane::Backend::cuda));
+static_assert(QRANE_ALGORITHM_AUTOMATIC == static_cast<int>(qrane::Algorithm::automatic));
+static_assert(QRANE_ALGORITHM_TSQR == static_cast<int>(qrane::Algorithm::tsqr));
+static_assert(QRANE_ALGORITHM_CAQR == static_cast<int>(qrane::Algorithm::caqr));
+static_assert(QRANE_ALGORITHM_BLOCKED == static_cast<int>(qrane::Algorithm::blocked));
+static_assert(QRANE_ALGORITHM_CHOLESKY_QR == static_cast<int>(qrane::Algorithm::cholesky_qr));
+static_assert(QRANE_Q_IMPLICIT == static_cast<int>(qrane::QForm::implicit));
+static_assert(QRANE_Q_THIN == static_cast<int>(qrane::QForm::thin));
+static_assert(QRANE_Q_LAPACK == static_cast<int>(qrane::QForm::lapack));
+static_assert(QRANE_Q_NONE == static_cast<int>(qrane::QForm::none));
+static_assert(QRANE_LEFT == static_cast<int>(qrane::Side::left));
+static_assert(QRANE_RIGHT == static_cast<int>(qrane::Side::right));
+static_assert(QRANE_MEMORY_HOST == static_cast<int>(Memory::host));
+static_assert(QRANE_MEMORY_DEVICE == static_cast<int>(Memory::device));
+static_assert(QRANE_COLUMN_MAJOR == static_cast<int>(qrane::Layout::column_major));
+static_assert(QRANE_ROW_MAJOR == static_cast<int>(qrane::Layout::row_major));
+
+// A fixed array: storing the sentence of an out-of-memory error must not allocate.
+thread_local char last_error[2048] = "";
+
+int fail(int status, const char* function, const char* sentence) noexcept {
+  std::snprintf(last_error, sizeof last_error, "%s: %s", function, sentence);
+  return status;
+}
+
+/// Runs `body`; the one place where exceptions become statuses.
+template <class Body>
+int guarded(const char* function, Body&& body) noexcept {
+  try {
+    body();
+    return QRANE_OK;
+  } catch (const qrane::Error& error) {
+    return fail(static_cast<int>(error.code()), function, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(QRANE_OUT_OF_MEMORY, function, "the host has no memory left");
+  } catch (const std::exception& error) {
+    return fail(QRANE_INTERNAL, function, error.what());
+  } catch (...) {
+    return fail(QRANE_INTERNAL, function, "an unknown exception");
+  }
+}
+
+template <class P>
+void check_not_null(const P* pointer, const char* name) {
+  check(pointer != nullptr, ErrorCode::invalid_argument, name, " is null");
+}
+
+void check_range(const char* name, std::int64_t value, std::int64_t last) {
+  check(value >= 0 && value <= last, ErrorCode::invalid_argument, name, " is ", value, ", not in 0..", last);
+}
+
+/// The caller's struct over the defaults: an older caller's is shorter, and what a newer caller's has beyond this
+/// library's must be zero, since it would go unheeded.
+template <class Struct>
+Struct read_struct(const Struct* given, const Struct& defaults, const char* name) {
+  Struct result = defaults;
+  if (given == nullptr) return result;
+  const std::size_t size = given->size;
+  check(size >= sizeof(std::size_t) + sizeof(std::int32_t), ErrorCode::invalid_argument, name, "->size is ", size,
+        ": initialize the struct with its _INIT macro");
+  std::memcpy(&result, given, std::min(size, sizeof(Struct)));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+  for (std::size_t i = sizeof(Struct); i < size; ++i) {
+    check(bytes[i] == 0, ErrorCode::invalid_argument, name, "->size is ", size, " where this library (",
+          QRANE_VERSION_STRING, ") knows ", sizeof(Struct), " bytes, and a field beyond them is set");
+  }
+  return result;
+}
+
+/// What fits of `result` into the caller's struct, whose size stays the caller's.
+template <class Struct>
+void write_struct(const Struct& result, Struct* target) {
+  const std::size_t size = target->size;
+  std::memcpy(target, &result, std::min(size, sizeof(Struct)));
+  target->size = size;
+}
+
+template <class Struct>
+void check_struct(const Struct* target, const char* name) {
+  check_not_null(target, name);
+  check(target->size >= sizeof(std::size_t) + sizeof(std::int32_t), ErrorCode::invalid_argument, name, "->size is ",
+        target->size, ": initialize the struct with its _INIT macro");
+}
+
+template <class T>
+using MatrixOf = std::conditional_t<std::is_same_v<T, float>, qrane_matrix_s, qrane_matrix_d>;
+
+/// Whether the elements of a matrix can be counted in bytes by 64 bits.
+bool addressable(Index major, Index ld, std::size_t scalar_bytes) {
+  const auto limit = std::numeric_limits<Index>::max() / static_cast<Index>(scalar_bytes);
+  return major == 0 || ld <= limit / major;
+}
+
+/// The caller's matrix as a view, checked under the caller's name for it.
+template <class T>
+MatrixView<T> view_of(const qrane::Context& context, const MatrixOf<T>* a, const char* name) {
+  constexpr auto bad = ErrorCode::invalid_argument;
+  check_not_null(a, name);
+  check(a->rows >= 0, bad, name, "->rows is ", a->rows, ", negative");
+  check(a->cols >= 0, bad, name, "->cols is ", a->cols, ", negative");
+  check(a->layout == QRANE_COLUMN_MAJOR || a->layout == QRANE_ROW_MAJOR, bad, name, "->layout is ", a->layout,
+        ", neither QRANE_COLUMN_MAJOR nor QRANE_ROW_MAJOR");
+  check(a->memory == QRANE_MEMORY_HOST || a->memory == QRANE_MEMORY_DEVICE, bad, name, "->memory is ", a->memory,
+        ", neither QRANE_MEMORY_HOST nor QRANE_MEMORY_DEVICE");
+  const bool by_rows = a->layout == QRANE_ROW_MAJOR;
+  const Index minor = by_rows ? a->cols : a->rows, major = by_rows ? a->rows : a->cols;
+  check(a->ld >= minor, bad, name, "->ld is ", a->ld, ", less than its ", minor, by_rows ? " columns" : " rows");
+  check(addressable(major, a->ld, sizeof(T)), bad, name, " is ", a->rows, " x ", a->cols, " with ld ", a->ld,
+        ": more bytes than 64 bits count");
+  const bool in_buffer = a->memory == QRANE_MEMORY_DEVICE && context.backend() == qrane::Backend::opencl;
+  const bool empty = a->rows == 0 || a->cols == 0;
+  if (in_buffer) {
+    check(a->buffer != nullptr || empty, bad, name, "->buffer is null, and an OpenCL device matrix needs its cl_mem");
+    check(a->offset >= 0, bad, name, "->offset is ", a->offset, ", negative");
+  } else {
+    check(a->buffer == nullptr, bad, name, "->buffer is set, but the matrix is not in an OpenCL device's memory");
+    check(a->data != nullptr || empty, bad, name, "->data is null, and the matrix is ", a->rows, " x ", a->cols);
+  }
+  MatrixView<T> view(a->data, a->rows, a->cols, a->ld, static_cast<Memory>(a->memory),
+                     static_cast<qrane::Layout>(a->layout));
+  view.buffer = a->buffer;
+  view.offset = a->offset;
+  return view;
+}
+
+void check_shape(const char* name, Index rows, Index cols, Index wanted_rows, Index wanted_cols) {
+  check(rows == wanted_rows && cols == wanted_cols, ErrorCode::invalid_argument, name, " is ", rows, " x ", cols,
+        " where ", wanted_rows, " x ", wanted_cols, " is needed");
+}
+
+/// The factorization in the precision of the function called.
+template <class T>
+qrane::QR<T>& qr_of(const qrane_qr* handle) {
+  check_not_null(handle, "qr");
+  auto* qr = std::get_if<qrane::QR<T>>(&const_cast<qrane_qr*>(handle)->qr);
+  check(qr != nullptr, ErrorCode::invalid_argument, "qr was factored in ",
+        sizeof(T) == 4 ? "double: use the function ending in _d" : "float: use the function ending in _s");
+  return *qr;
+}
+
+qrane::Options options_of(const qrane_options* given) {
+  const qrane_options o = read_struct(given, qrane_options QRANE_OPTIONS_INIT, "options");
+  check_range("options->algorithm", o.algorithm, QRANE_ALGORITHM_CHOLESKY_QR);
+  check_range("options->q", o.q, QRANE_Q_NONE);
+  check_range("options->arity", o.arity, std::numeric_limits<std::int32_t>::max());
+  check_range("options->block_rows", o.block_rows, std::numeric_limits<std::int64_t>::max());
+  check_range("options->panel_cols", o.panel_cols, std::numeric_limits<int>::max());
+  qrane::Options options;
+  options.algorithm = static_cast<qrane::Algorithm>(o.algorithm);
+  options.q = static_cast<qrane::QForm>(o.q);
+  options.check_finite = o.check_finite != 0;
+  options.arity = o.arity;
+  options.block_rows = o.block_rows;
+  options.panel_cols = static_cast<int>(o.panel_cols);
+  return options;
+}
+
+template <class T>
+void factor(qrane_context* context, const MatrixOf<T>* a, const qrane_options* options, qrane_qr** qr) {
+  check_not_null(qr, "qr");
+  *qr = nullptr;
+  check_not_null(context, "context");
+  const MatrixView<const T> view = view_of<T>(context->context, a, "a");
+  *qr = new qrane_qr{context->context, qrane::qr<T>(context->context, view, options_of(options))};
+}
+
+template <class T>
+void refactor(qrane_qr* handle, const MatrixOf<T>* a) {
+  auto& qr = qr_of<T>(handle);
+  const auto view = view_of<T>(handle->context, a, "a");
+  check_shape("a", view.rows, view.cols, qr.rows(), qr.cols());
+  qr.refactor(view);
+}
+
+template <class T>
+void get_r(const qrane_qr* handle, const MatrixOf<T>* r) {
+  auto& qr = qr_of<T>(handle);
+  const auto target = view_of<T>(handle->context, r, "r");
+  const Index thin = std::min(qr.rows(), qr.cols());
+  const bool full = target.rows != thin && target.rows == qr.rows();
+  check_shape("r", target.rows, target.cols, full ? qr.rows() : thin, qr.cols());
+  const auto result = qr.r(full ? qrane::Columns::full : qrane::Columns::thin);
+  handle->context.copy<T>(result.view(), target);
+}
+
+template <class T>
+void get_q(const qrane_qr* handle, const MatrixOf<T>* q) {
+  auto& qr = qr_of<T>(handle);
+  const auto target = view_of<T>(handle->context, q, "q");
+  const Index thin = std::min(qr.rows(), qr.cols());
+  const bool full = target.cols != thin && target.cols == qr.rows();
+  check_shape("q", target.rows, target.cols, qr.rows(), full ? qr.rows() : thin);
+  const auto result = qr.q(full ? qrane::Columns::full : qrane::Columns::thin);
+  handle->context.copy<T>(result.view(), target);
+}
+
+template <class T>
+void apply(const qrane_qr* handle, int side, const MatrixOf<T>* c, bool transpose) {
+  auto& qr = qr_of<T>(handle);
+  check(side == QRANE_LEFT || side == QRANE_RIGHT, ErrorCode::invalid_argument, "side is ", side,
+        ", neither QRANE_LEFT nor QRANE_RIGHT");
+  const auto view = view_of<T>(handle->context, c, "c");
+  const bool left = side == QRANE_LEFT;
+  check((left ? view.rows : view.cols) == qr.rows(), ErrorCode::invalid_argument, left ? "c->rows is " : "c->cols is ",
+        left ? view.rows : view.cols, " where Q is ", qr.rows(), " x ", qr.rows());
+  if (transpose) {
+    qr.apply_qt(view, static_cast<qrane::Side>(side));
+  } else {
+    qr.apply_q(view, static_cast<qrane::Side>(side));
+  }
+}
+
+template <class T>
+void solve(const qrane_qr* handle, const MatrixOf<T>* b, const qrane_solve_options* options, const MatrixOf<T>* x,
+           qrane_solution* info) {
+  auto& qr = qr_of<T>(handle);
+  const MatrixView<const T> rhs = view_of<T>(handle->context, b, "b");
+  const auto target = view_of<T>(handle->context, x, "x");
+  check(rhs.rows == qr.rows(), ErrorCode::invalid_argument, "b->rows is ", rhs.rows, " where A has ", qr.rows(),
+        " rows");
+  check_shape("x", target.rows, target.cols, qr.cols(), rhs.cols);
+  if (info != nullptr) check_struct(info, "info");
+  const auto o = read_struct(options, qrane_solve_options QRANE_SOLVE_OPTIONS_INIT, "options");
+  check(o.tolerance == o.tolerance, ErrorCode::invalid_argument, "options->tolerance is NaN");
+  qrane::SolveOptions solve_options;
+  solve_options.tolerance = o.tolerance;
+  solve_options.least_norm = o.least_norm != 0;
+  solve_options.refuse_deficient = o.refuse_deficient != 0;
+  const auto solution = qr.solve(rhs, solve_options);
+  handle->context.copy<T>(solution.x.view(), target);
+  if (info != nullptr) {
+    write_struct(qrane_solution{sizeof(qrane_solution), solution.rank, solution.full, solution.condition},
+                 info);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* qrane_version(void) { return QRANE_VERSION_STRING; }
+
+const char* qrane_last_error(void) { return last_error; }
+
+const char* qrane_status_name(int status) {
+  switch (status) {
+    case QRANE_OK: return "ok";
+    case QRANE_INVALID_ARGUMENT: return "invalid_argument";
+    case QRANE_NOT_FINITE: return "not_finite";
+    case QRANE_FILE: return "file";
+    case QRANE_UNAVAILABLE: return "unavailable";
+    case QRANE_OUT_OF_MEMORY: return "out_of_memory";
+    case QRANE_RANK_DEFICIENT: return "rank_deficient";
+    case QRANE_DEVICE: return "device";
+    case QRANE_INTERRUPTED: return "interrupted";
+    case QRANE_NOT_CONVERGED: return "not_converged";
+    case QRANE_INTERNAL: return "internal";
+    default: return "unknown";
+  }
+}
+
+int qrane_context_create(const qrane_context_options* options, qrane_context** context) {
+  return guarded(__func__, [&] {
+    check_not_null(context, "context");
+    *context = nullptr;
+    const auto o = read_struct(options, qrane_context_options QRANE_CONTEXT_OPTIONS_INIT, "options");
+    check_range("options->backend", o.backend, QRANE_BACKEND_CUDA);
+    check_range("options->device", o.device, std::numeric_limits<std::int32_t>::max());
+    check_range("options->threads", o.threads, std::numeric_limits<std::int32_t>::max());
+    check_range("options->memory_limit_bytes", o.memory_limit_bytes, std::numeric_limits<std::int64_t>::max());
+    qrane::ContextOptions converted;
+    converted.backend = static_cast<qrane::Backend>(o.backend);
+    converted.device = o.device;
+    converted.threads = o.threads;
+    converted.stream = o.stream;
+    converted.memory_limit_bytes = o.memory_limit_bytes;
+    *context = new qrane_context{qrane::Context(converted)};
+  });
+}
+
+void qrane_context_destroy(qrane_context* context) { delete context; }
+
+int qrane_context_info(const qrane_context* context, qrane_device_info* info) {
+  return guarded(__func__, [&] {
+    check_not_null(context, "context");
+    check_struct(info, "info");
+    const auto device = context->context.device();
+    qrane_device_info result = QRANE_DEVICE_INFO_INIT;
+    result.backend = static_cast<int32_t>(device.backend);
+    result.device = device.index;
+    std::snprintf(result.name, sizeof result.name, "%s", device.name.c_str());
+    result.memory_bytes = device.memory_bytes;
+    result.free_bytes = device.free_bytes;
+    result.compute_units = device.compute_units;
+    result.is_gpu = device.is_gpu;
+    result.has_double = device.has_double;
+    write_struct(result, info);
+  });
+}
+
+int qrane_context_synchronize(const qrane_context* context) {
+  return guarded(__func__, [&] {
+    check_not_null(context, "context");
+    context->context.synchronize();
+  });
+}
+
+int qrane_factor_s(qrane_context* context, const qrane_matrix_s* a, const qrane_options* options, qrane_qr** qr) {
+  return guarded(__func__, [&] { factor<float>(context, a, options, qr); });
+}
+int qrane_factor_d(qrane_context* context, const qrane_matrix_d* a, const qrane_options* options, qrane_qr** qr) {
+  return guarded(__func__, [&] { factor<double>(context, a, options, qr); });
+}
+
+int qrane_refactor_s(qrane_qr* qr, const qrane_matrix_s* a) {
+  return guarded(__func__, [&] { refactor<float>(qr, a); });
+}
+int qrane_refactor_d(qrane_qr* qr, const qrane_matrix_d* a) {
+  return guarded(__func__, [&] { refactor<double>(qr, a); });
+}
+
+void qrane_qr_destroy(qrane_qr* qr) { delete qr; }
+
+int qrane_qr_info(const qrane_qr* qr, qrane_factor_info* info) {
+  return guarded(__func__, [&] {
+    check_not_null(qr, "qr");
+    check_struct(info, "info");
+    qrane_factor_info result = QRANE_FACTOR_INFO_INIT;
+    std::visit(
+        [&](const auto& f) {
+          const qrane::Plan& plan = f.plan();
+          result.rows = f.rows();
+          result.cols = f.cols();
+          result.scalar_bytes = plan.scalar_bytes;
+          result.algorithm = static_cast<int32_t>(plan.algorithm);
+          result.q = static_cast<int32_t>(plan.q);
+          result.fell_back = f.fell_back();
+          result.workspace_bytes = plan.workspace_bytes;
+        },
+        qr->qr);
+    write_struct(result, info);
+  });
+}
+
+int qrane_r_s(const qrane_qr* qr, const qrane_matrix_s* r) {
+  return guarded(__func__, [&] { get_r<float>(qr, r); });
+}
+int qrane_r_d(const qrane_qr* qr, const qrane_matrix_d* r) {
+  return guarded(__func__, [&] { get_r<double>(qr, r); });
+}
+
+int qrane_q_s(const qrane_qr* qr, const qrane_matrix_s* q) {
+  return guarded(__func__, [&] { get_q<float>(qr, q); });
+}
+int qrane_q_d(const qrane_qr* qr, const qrane_matrix_d* q) {
+  return guarded(__func__, [&] { get_q<double>(qr, q); });
+}
+
+int qrane_apply_q_s(const qrane_qr* qr, int side, const qrane_matrix_s* c) {
+  return guarded(__func__, [&] { apply<float>(qr, side, c, false); });
+}
+int qrane_apply_q_d(const qrane_qr* qr, int side, const qrane_matrix_d* c) {
+  return guarded(__func__, [&] { apply<double>(qr, side, c, false); });
+}
+
+int qrane_apply_qt_s(const qrane_qr* qr, int side, const qrane_matrix_s* c) {
+  return guarded(__func__, [&] { apply<float>(qr, side, c, true); });
+}
+int qrane_apply_qt_d(const qrane_qr* qr, int side, const qrane_matrix_d* c) {
+  return guarded(__func__, [&] { apply<double>(qr, side, c, true); });
+}
+
+int qrane_solve_s(const qrane_qr* qr, const qrane_matrix_s* b, const qrane_solve_options* options,
+                  const qrane_matrix_s* x, qrane_solution* info) {
+  return guarded(__func__, [&] { solve<float>(qr, b, options, x, info); });
+}
+int qrane_solve_d(const qrane_qr* qr, const qrane_matrix_d* b, const qrane_solve_options* options,
+                  const qrane_matrix_d* x, qrane_solution* info) {
+  return guarded(__func__, [&] { solve<double>(qr, b, options, x, info); });
+}
+
+}  // extern "C"
