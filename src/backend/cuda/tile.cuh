@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the QR tile kernels share: where the rows of a block lie in memory, exact power-of-two scales,
+// and what is checked before a launch.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include <qrane/error.hpp>
+
+#include "backend/cuda/kernel.cuh"
+
+namespace qrane::backend::cuda {
+
+inline constexpr int warp_size = 32;
+inline constexpr unsigned full_warp = 0xffffffffu;
+
+/// Rows of one block: contiguous, or (tree) the first `head` rows of every head, gathered one head after another.
+template <bool tree>
+struct BlockRows {
+  std::int64_t first;  // matrix row of local row 0
+  std::int64_t jump;   // tree: matrix rows skipped between two heads
+  int rows;            // local rows
+  int head;            // tree: rows per head
+  int reciprocal;      // tree: ceil(2^16 / head); r * reciprocal >> 16 == r / head for r < 2048, head <= 32
+
+  __device__ explicit BlockRows(const BlockTask& task) : first(task.row), jump(0), rows(task.rows), head(1), reciprocal(0) {
+    if constexpr (tree) {
+      head = task.cols > 0 ? task.cols : 1;
+      jump = static_cast<std::int64_t>(task.stride) - task.cols;
+      rows = task.rows * task.cols;
+      reciprocal = (65535 + head) / head;
+    }
+  }
+
+  /// Which head local row r belongs to.
+  __device__ int head_of(int r) const { return tree ? (r * reciprocal) >> 16 : 0; }
+
+  /// Row of the matrix that local row r is.
+  __device__ std::int64_t matrix_row(int r) const {
+    if constexpr (tree) return first + r + head_of(r) * jump;
+    return first + r;
+  }
+
+  /// Row within its head (tree), or the local row itself.
+  __device__ int row_in_head(int r) const { return tree ? r - head_of(r) * head : r; }
+};
+
+template <class T>
+struct Bits;
+
+template <>
+struct Bits<float> {
+  static constexpr int mantissa = 23, bias = 127, mask = 0xff;
+  static __device__ int exponent(float x) { return (__float_as_int(x) >> mantissa) & mask; }
+  static __device__ float power_of_two(int e) { return __int_as_float((e + bias) << mantissa); }
+};
+
+template <>
+struct Bits<double> {
+  static constexpr int mantissa = 52, bias = 1023, mask = 0x7ff;
+  static __device__ int exponent(double x) { return static_cast<int>(__double_as_longlong(x) >> mantissa) & mask; }
+  static __device__ double power_of_two(int e) {
+    return __longlong_as_double(static_cast<long long>(e + bias) << mantissa);
+  }
+};
+
+/// e such that scaling by 2^-e brings a column whose largest magnitude is `largest` near 1, where both 2^-e and
+/// 2^e are normal numbers; 0 for a column of zeros, or one that holds an Inf.
+template <class T>
+__device__ int scale_exponent(T largest) {
+  const int biased = Bits<T>::exponent(largest);
+  if (largest == T(0) || biased == Bits<T>::mask) return 0;
+  const int e = biased == 0 ? 1 - Bits<T>::bias : biased - Bits<T>::bias;
+  return e > Bits<T>::bias - 1 ? Bits<T>::bias - 1 : e;
+}
+
+template <class T>
+__device__ T larger(T a, T b) {
+  return a < b ? b : a;  // keeps `a` when b is NaN: NaN elements do not take part in a scale
+}
+
+/// Lets `kernel` use `bytes` of dynamic shared memory. Asked every time (it is a host-side attribute of the current
+/// device's context, and a cached answer would outlive a device reset).
+template <class Kernel>
+void allow_shared_memory(Kernel* kernel, std::size_t bytes, const char* name) {
+  if (bytes <= 48 * 1024) return;
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), name);
+}
+
+/// Checks what every tile launch must satisfy; `capacity` is the tallest block that fits.
+template <class T>
+void check_panel(const Panel<Cuda, T>& panel, const char* kernel, std::int32_t capacity) {
+  detail::check(panel.max_cols <= 32, ErrorCode::invalid_argument, kernel, ": a panel of ", panel.max_cols,
+                " columns, at most 32 are possible");
+  detail::check(panel.inner >= panel.max_cols, ErrorCode::invalid_argument, kernel, ": inner = ", panel.inner,
+                " is less than the panel's ", panel.max_cols, " columns");
+  detail::check(panel.max_rows <= capacity, ErrorCode::invalid_argument, kernel, ": a block of ", panel.max_rows,
+                " rows, at most ", capacity, " are possible");
+}
+
+/// Tallest block of the tile kernels, at any panel width.
+template <class T>
+inline constexpr int tallest_block = sizeof(T) == 4 ? 512 : 256;
+
+}  // namespace qrane::backend::cuda
