@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cli/common.hpp>
+
+#include <algorithm>
+
+namespace qrane::cli {
+
+int exit_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::not_finite:
+    case ErrorCode::file:
+    case ErrorCode::unavailable:
+      return exit_bad_input;
+    case ErrorCode::interrupted:
+      return exit_interrupted;
+    default:
+      return exit_failure;
+  }
+}
+
+const char* to_string(Precision precision) { return precision == Precision::f32 ? "f32" : "f64"; }
+
+void add_common_options(CLI::App& app, CommonOptions& options) {
+  const std::string group = "Everywhere";
+  app.add_option("--backend", options.backend, "automatic (CUDA, else OpenCL on a GPU, else the CPU), cpu, opencl, cuda")
+      ->type_name("NAME")
+      ->group(group);
+  app.add_option("--device", options.device, "which of the backend's devices, from 0 (`qrane info` lists them)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--precision", options.precision, "f32 or f64; without it the file's, else f64")
+      ->type_name("P")
+      ->group(group);
+  app.add_option("--json", options.json, "write the result's numbers to a JSON file")->type_name("FILE")->group(group);
+  app.add_flag("--quiet", options.quiet, "no words to the terminal but errors and warnings")->group(group);
+}
+
+Precision pick_precision(const CommonOptions& options, Precision otherwise) {
+  if (options.precision.empty()) return otherwise;
+  if (options.precision == "f32") return Precision::f32;
+  detail::check(options.precision == "f64", ErrorCode::invalid_argument, "--precision: '", options.precision,
+                "' is neither f32 nor f64");
+  return Precision::f64;
+}
+
+Context make_context(const CommonOptions& options, Precision precision) {
+  detail::check(options.device >= 0, ErrorCode::invalid_argument, "--device: ", options.device, " is negative");
+  ContextOptions wanted;
+  wanted.backend = backend_from_string(options.backend);
+  wanted.device = options.device;
+  Context context(wanted);
+  if (precision == Precision::f64) {
+    const DeviceInfo device = context.device();
+    detail::check(device.has_double, ErrorCode::unavailable, "--precision f64: device ", device.index, " (",
+                  device.name, ") has no double precision; use --precision f32");
+  }
+  return context;
+}
+
+Json describe(const Context& context, Precision precision) {
+  const DeviceInfo device = context.device();
+  return {{"qrane", QRANE_CLI_VERSION},
+          {"backend", to_string(device.backend)},
+          {"device", {{"index", device.index}, {"name", device.name}}},
+          {"precision", to_string(precision)}};
+}
+
+std::string describe_line(const Context& context, Precision precision) {
+  const DeviceInfo device = context.device();
+  return detail::concat(to_string(device.backend), " (", device.name, "), ", to_string(precision));
+}
+
+void complain(const std::string& message) {
+  std::string line = message;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::fflush(stdout);  // so that a terminal shows both in the order they happened
+  std::fprintf(stderr, "qrane: %s\n", line.c_str());
+}
+
+std::string brief(double value, int digits) {
+  char text[48];
+  std::snprintf(text, sizeof(text), "%.*g", digits, value);
+  return text;
+}
+
+std::string shape(Index rows, Index cols) { return detail::concat(rows, " x ", cols); }
+
+}  // namespace qrane::cli

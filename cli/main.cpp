@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `qrane` command: parses, runs one command, turns what it threw into a line and an exit status.
+#include <csignal>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#include <cli/commands.hpp>
+#include <cli/common.hpp>
+
+namespace {
+
+using namespace qrane;
+using namespace qrane::cli;
+
+const char* const footer =
+    "Matrices are .mtx, .mtx.gz or .npy files; outputs are .npy, written whole or not at all.\n"
+    "Exit status: 0 done, 1 failure (memory, device), 2 bad input, 130 stopped by Ctrl-C.";
+
+/// The error as one line on standard error; the exit status that goes with it.
+int report(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    complain(error.what());
+    return exit_status(error.code());
+  } catch (const std::bad_alloc&) {
+    complain("out of memory on the host");
+  } catch (const std::length_error&) {
+    complain("out of memory on the host: a size is beyond what it can hold");
+  } catch (const std::exception& error) {
+    complain(error.what());
+  }
+  return exit_failure;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("QR factorization on GPUs and CPUs: factor, solve, decompose, separate a video", "qrane");
+  app.set_version_flag("--version", std::string("qrane ") + QRANE_CLI_VERSION);
+  app.footer(footer);
+  app.require_subcommand(1);
+  const std::vector<Command> commands = {add_info_command(app),       add_qr_command(app),
+                                         add_solve_command(app),      add_svd_command(app),
+                                         add_background_command(app), add_bench_command(app, argv[0])};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    complain(std::string(error.what()) + " (`qrane --help` and `qrane COMMAND --help` list what there is)");
+    return exit_bad_input;
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run();
+  }
+  return exit_bad_input;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // `qrane ... | head` must not cost the results that are still to be written.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return run(argc, argv);
+  } catch (...) {
+    return report(std::current_exception());
+  }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// `qrane qr A`: R, and Q when it is asked for, of a dense matrix.
+#include <chrono>
+#include <memory>
+
+#include <cli/commands.hpp>
+#include <cli/common.hpp>
+#include <cli/measures.hpp>
+#include <cli/outputs.hpp>
+#include <io/matrix_file.hpp>
+#include <qrane/qr.hpp>
+
+namespace qrane::cli {
+namespace {
+
+struct QrOptions {
+  CommonOptions common;
+  std::string a, r, q, mode;
+  std::string algorithm = "automatic";
+  bool explain = false;
+};
+
+enum class Mode { r, thin, full };
+
+Mode pick_mode(const QrOptions& options) {
+  if (options.mode.empty()) return options.q.empty() ? Mode::r : Mode::thin;
+  if (options.mode == "thin") return Mode::thin;
+  if (options.mode == "full") return Mode::full;
+  detail::check(options.mode == "r", ErrorCode::invalid_argument, "--mode: '", options.mode,
+                "' is none of r, thin, full");
+  detail::check(options.q.empty(), ErrorCode::invalid_argument, "--mode r makes no Q, but --q asks for it: ",
+                options.q);
+  return Mode::r;
+}
+
+/// Full Q is formed from the reflectors, so the factorization keeps those.
+QForm q_form(Mode mode) {
+  return mode == Mode::r ? QForm::none : mode == Mode::thin ? QForm::thin : QForm::implicit;
+}
+
+void report_errors(const Words& say, Json& json, const QrErrors& errors) {
+  if (errors.orthogonality) {
+    say("orthogonality  ", brief(*errors.orthogonality), "  (in units of (min(m, n) + 10) u; at most 30)");
+    say("residual       ", brief(*errors.residual), "  (the worst column, in the same units; at most 30)");
+    json["orthogonality"] = *errors.orthogonality;
+    json["residual"] = *errors.residual;
+  }
+  if (errors.gram_residual) {
+    say("gram residual  ", brief(*errors.gram_residual), "  (norm of A'A - R'R over norm(A)^2)");
+    json["gram_residual"] = *errors.gram_residual;
+  }
+}
+
+template <class T>
+int factor(const QrOptions& options, Mode mode, const Context& context, Precision precision) {
+  const io::Dense<T> a = io::read_dense<T>(options.a);
+  io::require_finite(options.a, a);
+  Options how;
+  how.algorithm = algorithm_from_string(options.algorithm);
+  how.q = q_form(mode);
+
+  const Words say(options.common.quiet);
+  const Plan plan = plan_qr<T>(context, a.rows, a.cols, how);
+  if (options.explain) {
+    const std::string words = plan.explain();
+    say(words.ends_with('\n') ? words.substr(0, words.size() - 1) : words);
+  }
+
+  const Resident<T> resident(context, a);
+  const auto start = std::chrono::steady_clock::now();
+  const QR<T> f = qr<T>(context, resident.view(), how);
+  context.synchronize();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  const Columns columns = mode == Mode::full ? Columns::full : Columns::thin;
+  const Matrix<T> r = on_host(context, f.r(columns));
+  Matrix<T> q;
+  if (mode != Mode::r) q = on_host(context, f.q(columns));
+
+  Json json = describe(context, precision);
+  const double gflops = seconds > 0 ? plan.flops / seconds * 1e-9 : 0;
+  json.update({{"file", options.a},
+               {"rows", a.rows},
+               {"cols", a.cols},
+               {"mode", mode == Mode::r ? "r" : mode == Mode::thin ? "thin" : "full"},
+               {"algorithm", to_string(f.plan().algorithm)},
+               {"fell_back", f.fell_back()},
+               {"seconds", seconds},
+               {"gflops", gflops}});
+  say("matrix         ", options.a, ": ", shape(a.rows, a.cols));
+  say("device         ", describe_line(context, precision));
+  say("algorithm      ", to_string(f.plan().algorithm),
+      f.fell_back() ? " (the guard handed this matrix to the Householder tree)" : "");
+  say("time           ", brief(seconds), " s, ", brief(gflops), " GFLOP/s");
+  const MatrixView<const T> q_view = std::as_const(q).view();
+  report_errors(say, json, cheap_errors<T>(a.view(), mode == Mode::r ? nullptr : &q_view, r.view()));
+
+  if (!options.r.empty()) {
+    io::write_dense<T>(options.r, r.view());
+    say("R              ", shape(r.rows(), r.cols()), " in ", options.r);
+  }
+  if (!options.q.empty()) {
+    io::write_dense<T>(options.q, q_view);
+    say("Q              ", shape(q.rows(), q.cols()), " in ", options.q);
+  }
+  write_json(options.common.json, json);
+  return exit_success;
+}
+
+int run(const QrOptions& options) {
+  const Mode mode = pick_mode(options);
+  algorithm_from_string(options.algorithm);  // a wrong name is refused before a large file is read
+  pick_precision(options.common, Precision::f64);
+  const bool single = io::probe_matrix(options.a).single_precision;
+  const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
+  check_outputs({{"--r", options.r}, {"--q", options.q}, {"--json", options.common.json, false}});
+  const Context context = make_context(options.common, precision);
+  return with_scalar(precision, [&](auto scalar) {
+    return factor<decltype(scalar)>(options, mode, context, precision);
+  });
+}
+
+}  // namespace
+
+Command add_qr_command(CLI::App& parent) {
+  auto options = std::make_shared<QrOptions>();
+  CLI::App* app = parent.add_subcommand("qr", "factor a dense matrix: A = Q R");
+  app->add_option("A", options->a, "matrix file (a sparse .mtx is spread out)")->required();
+  app->add_option("--r", options->r, "write R here")->type_name("FILE");
+  app->add_option("--q", options->q, "write Q here")->type_name("FILE");
+  app->add_option("--mode", options->mode,
+                  "r (R alone), thin (Q is m x min(m, n)) or full (Q is m x m); thin with --q, else r")
+      ->type_name("MODE");
+  app->add_option("--algorithm", options->algorithm, "automatic, tsqr, caqr, blocked or cholesky_qr")
+      ->type_name("NAME");
+  app->add_flag("--explain", options->explain, "print the plan: algorithm, tree, block sizes, workspace");
+  add_common_options(*app, options->common);
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace qrane::cli

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// `qrane solve A b`: the least-squares solution for each column of b; of least norm when A is wide or deficient.
+#include <chrono>
+#include <memory>
+
+#include <cli/commands.hpp>
+#include <cli/common.hpp>
+#include <cli/outputs.hpp>
+#include <io/matrix_file.hpp>
+#include <qrane/least_squares.hpp>
+
+namespace qrane::cli {
+namespace {
+
+struct SolveCommandOptions {
+  CommonOptions common;
+  std::string a, b, x;
+};
+
+/// 2-norms of the columns, safe from overflow.
+template <class T>
+std::vector<double> column_norms(MatrixView<const T> a) {
+  std::vector<double> norms;
+  for (Index j = 0; j < a.cols; ++j) {
+    long double sum = 0;
+    for (Index i = 0; i < a.rows; ++i) {
+      const long double v = a.data[i + j * a.ld];
+      sum += v * v;
+    }
+    norms.push_back(static_cast<double>(std::sqrt(sum)));
+  }
+  return norms;
+}
+
+/// "1.2e-05" for one right-hand side, "1.2e-05 ... 3e-05 (smallest, largest)" for many.
+std::string norms_line(const std::vector<double>& norms) {
+  if (norms.empty()) return "none: b has no columns";
+  const auto [low, high] = std::minmax_element(norms.begin(), norms.end());
+  if (norms.size() == 1) return brief(norms.front(), 6);
+  return detail::concat(brief(*low, 6), " to ", brief(*high, 6), " over ", norms.size(), " right-hand sides");
+}
+
+template <class T>
+int solve(const SolveCommandOptions& options, const Context& context, Precision precision) {
+  const io::Dense<T> a = io::read_dense<T>(options.a);
+  const io::Dense<T> b = io::read_dense<T>(options.b);
+  io::require_finite(options.a, a);
+  io::require_finite(options.b, b);
+  const Resident<T> device_a(context, a), device_b(context, b);
+
+  const auto start = std::chrono::steady_clock::now();
+  auto result = least_squares<T>(context, device_a.view(), device_b.view());
+  context.synchronize();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  const Solution<T>& solution = result.solution;
+  const Index rank = solution.rank, full = solution.full;
+  const bool deficient = solution.deficient();
+  const double condition = solution.condition;
+  const Matrix<T> x = on_host(context, std::move(result.solution.x));
+  const double* norms = result.residual_norms.data();
+  const std::vector<double> residuals(norms, norms + b.cols);
+
+  const Words say(options.common.quiet);
+  say("matrix         ", options.a, ": ", shape(a.rows, a.cols), ", right-hand sides: ", b.cols);
+  say("device         ", describe_line(context, precision));
+  say("time           ", brief(seconds), " s");
+  say("rank           ", rank, " of ", full, deficient ? "  ** RANK-DEFICIENT **" : "");
+  say("condition      ", brief(condition), "  (estimate)");
+  say("residual norm  ", norms_line(residuals));
+  say("solution norm  ", norms_line(column_norms<T>(x.view())));
+  if (deficient) {
+    complain(detail::concat("warning: ", options.a, " is rank-deficient: rank ", rank, " of ", full,
+                            "; many x fit equally well, and this is the one of least norm"));
+  }
+  if (!options.x.empty()) {
+    io::write_dense<T>(options.x, x.view());
+    say("x              ", shape(x.rows(), x.cols()), " in ", options.x);
+  }
+  Json json = describe(context, precision);
+  json.update({{"file", options.a},
+               {"right_hand_side", options.b},
+               {"rows", a.rows},
+               {"cols", a.cols},
+               {"right_hand_sides", b.cols},
+               {"seconds", seconds},
+               {"rank", rank},
+               {"full_rank", full},
+               {"rank_deficient", deficient},
+               {"condition", condition},
+               {"residual_norms", residuals},
+               {"right_hand_side_norms", column_norms<T>(b.view())},
+               {"solution_norms", column_norms<T>(x.view())}});
+  write_json(options.common.json, json);
+  return exit_success;
+}
+
+int run(const SolveCommandOptions& options) {
+  pick_precision(options.common, Precision::f64);
+  const io::MatrixFileInfo a = io::probe_matrix(options.a), b = io::probe_matrix(options.b);
+  detail::check(a.rows == b.rows, ErrorCode::invalid_argument, options.b, " has ", b.rows, " rows, but ", options.a,
+                " is ", shape(a.rows, a.cols), ": the right-hand sides must have as many rows as the matrix");
+  const bool single = a.single_precision && b.single_precision;
+  const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
+  check_outputs({{"--x", options.x}, {"--json", options.common.json, false}});
+  const Context context = make_context(options.common, precision);
+  return with_scalar(precision, [&](auto scalar) { return solve<decltype(scalar)>(options, context, precision); });
+}
+
+}  // namespace
+
+Command add_solve_command(CLI::App& parent) {
+  auto options = std::make_shared<SolveCommandOptions>();
+  CLI::App* app = parent.add_subcommand("solve", "least squares: the x that makes A x nearest to b");
+  app->add_option("A", options->a, "matrix file (a sparse .mtx is spread out)")->required();
+  app->add_option("b", options->b, "right-hand sides, one a column")->required();
+  app->add_option("--x", options->x, "write the solutions here")->type_name("FILE");
+  add_common_options(*app, options->common);
+  app->footer("A wide A gets the solution of least norm; so does a rank-deficient one, with a warning.");
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace qrane::cli

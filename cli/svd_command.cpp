@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// `qrane svd A`: singular values, and vectors when they are asked for, through QR.
+#include <chrono>
+#include <limits>
+#include <memory>
+
+#include <cli/commands.hpp>
+#include <cli/common.hpp>
+#include <cli/outputs.hpp>
+#include <io/matrix_file.hpp>
+#include <qrane/svd.hpp>
+
+namespace qrane::cli {
+namespace {
+
+struct SvdCommandOptions {
+  CommonOptions common;
+  std::string a, u, s, vt;
+};
+
+/// The largest few singular values, and the smallest when there are more.
+template <class T>
+std::string values_line(const Matrix<T>& s) {
+  if (s.rows() == 0) return "none";
+  constexpr Index shown = 5;
+  std::string line;
+  for (Index k = 0; k < std::min(s.rows(), shown); ++k) line += (k > 0 ? ", " : "") + brief(s(k, 0), 6);
+  if (s.rows() > shown) line += " ... " + brief(s(s.rows() - 1, 0), 6);
+  return line;
+}
+
+template <class T>
+int decompose(const SvdCommandOptions& options, const Context& context, Precision precision) {
+  const io::Dense<T> a = io::read_dense<T>(options.a);
+  io::require_finite(options.a, a);
+  SvdOptions how;
+  how.vectors = !options.u.empty() || !options.vt.empty();
+  const Resident<T> resident(context, a);
+
+  const auto start = std::chrono::steady_clock::now();
+  Svd<T> result = svd<T>(context, resident.view(), how);
+  context.synchronize();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  const Matrix<T> s = on_host(context, std::move(result.s));
+  const Index count = s.rows();
+  const double largest = count > 0 ? s(0, 0) : 0, smallest = count > 0 ? s(count - 1, 0) : 0;
+  const double tolerance = static_cast<double>(std::max(a.rows, a.cols)) * std::numeric_limits<T>::epsilon() * largest;
+  Index rank = 0;
+  while (rank < count && s(rank, 0) > tolerance) ++rank;
+  // An empty matrix has condition 1, a singular one infinity (null in JSON).
+  const double condition = count == 0 ? 1 : largest / smallest;
+
+  const Words say(options.common.quiet);
+  say("matrix         ", options.a, ": ", shape(a.rows, a.cols));
+  say("device         ", describe_line(context, precision));
+  say("time           ", brief(seconds), " s");
+  say("values         ", values_line(s));
+  say("rank           ", rank, " of ", count, "  (values above max(m, n) eps s_1)");
+  say("condition      ", brief(condition));
+  const auto write = [&](const char* name, const std::string& path, Matrix<T> matrix) {
+    if (path.empty()) return;
+    const Matrix<T> host = on_host(context, std::move(matrix));
+    io::write_dense<T>(path, host.view());
+    say(name, shape(host.rows(), host.cols()), " in ", path);
+  };
+  write("U              ", options.u, std::move(result.u));
+  write("V'             ", options.vt, std::move(result.vt));
+  if (!options.s.empty()) {
+    io::write_dense<T>(options.s, s.view());
+    say("s              ", shape(count, 1), " in ", options.s);
+  }
+  Json json = describe(context, precision);
+  json.update({{"file", options.a},
+               {"rows", a.rows},
+               {"cols", a.cols},
+               {"seconds", seconds},
+               {"rank", rank},
+               {"condition", condition},
+               {"singular_values", std::vector<T>(s.data(), s.data() + count)}});
+  write_json(options.common.json, json);
+  return exit_success;
+}
+
+int run(const SvdCommandOptions& options) {
+  pick_precision(options.common, Precision::f64);
+  const bool single = io::probe_matrix(options.a).single_precision;
+  const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
+  check_outputs({{"--u", options.u}, {"--s", options.s}, {"--vt", options.vt}, {"--json", options.common.json, false}});
+  const Context context = make_context(options.common, precision);
+  return with_scalar(precision,
+                     [&](auto scalar) { return decompose<decltype(scalar)>(options, context, precision); });
+}
+
+}  // namespace
+
+Command add_svd_command(CLI::App& parent) {
+  auto options = std::make_shared<SvdCommandOptions>();
+  CLI::App* app = parent.add_subcommand("svd", "singular value decomposition: A = U diag(s) V'");
+  app->add_option("A", options->a, "matrix file (a sparse .mtx is spread out)")->required();
+  app->add_option("--u", options->u, "write U (m x min(m, n)) here")->type_name("FILE");
+  app->add_option("--s", options->s, "write the singular values here, one a row")->type_name("FILE");
+  app->add_option("--vt", options->vt, "write V' (min(m, n) x n) here")->type_name("FILE");
+  add_common_options(*app, options->common);
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace qrane::cli
