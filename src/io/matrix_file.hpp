@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 #include <io/matrix.hpp>
 
@@ -34,5 +35,15 @@ void require_finite(const std::string& path, const Sparse<double>& a);
 /// .npy, .mtx or .mtx.gz by the path's ending (T float or double, host view); Error{file} for another ending.
 template <class T>
 void write_dense(const std::string& path, MatrixView<const T> a);
+template <class T>
+void write_dense(const std::string& path, MatrixView<T> a)
+  requires(!std::is_const_v<T>)
+{
+  write_dense<T>(path, MatrixView<const T>(a));
+}
+template <class T>
+void write_dense(const std::string& path, const Dense<T>& a) {
+  write_dense<T>(path, a.view());
+}
 
 }  // namespace qrane::io
