@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// How `qrane bench` talks to a peer program: one request line in, one reply line out, words separated by blanks.
+//
+//   hello                                              -> ok version=OpenBLAS_0.3.21 peers=lapack
+//   rates precision=f32                                -> ok gemm_gflops=50100 copy_gbytes=4050
+//   measure peer=cusolver rows=1000 cols=192 precision=f32 seed=1 repeats=5
+//                                                      -> ok factor_ms=0.7,0.8 form_q_ms=0.2,0.2
+//   anything that fails                                -> error in words up to the end of the line
+//
+// Values hold no blanks (blanks in names become underscores). `factor_ms` and `form_q_ms` are one sample a repeat:
+// R and reflectors, then the thin Q from them. A peer that makes Q in one go sends `thin_q_ms` alone.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace qrane::bench {
+
+/// A line taken apart: its first word, and the key=value words after it.
+struct Message {
+  std::string verb;
+  std::string text;  ///< everything after the verb
+  std::map<std::string, std::string> values;
+
+  explicit Message(const std::string& line) {
+    std::istringstream words(line);
+    words >> verb;
+    std::getline(words >> std::ws, text);
+    std::istringstream rest(text);
+    for (std::string word; rest >> word;) {
+      const auto equals = word.find('=');
+      if (equals != std::string::npos) values[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+  }
+
+  bool has(const std::string& key) const { return values.count(key) != 0; }
+
+  const std::string& get(const std::string& key) const {
+    const auto found = values.find(key);
+    if (found == values.end()) throw std::runtime_error("'" + verb + "' without " + key + "=");
+    return found->second;
+  }
+
+  std::int64_t integer(const std::string& key) const {
+    const std::string& word = get(key);
+    char* end = nullptr;
+    const long long value = std::strtoll(word.c_str(), &end, 10);
+    if (word.empty() || *end != '\0') throw std::runtime_error(key + " must be an integer, got '" + word + "'");
+    return value;
+  }
+
+  /// Numbers separated by commas; a single number is a list of one.
+  std::vector<double> numbers(const std::string& key) const {
+    std::vector<double> result;
+    std::istringstream items(get(key));
+    for (std::string item; std::getline(items, item, ',');) {
+      char* end = nullptr;
+      result.push_back(std::strtod(item.c_str(), &end));
+      if (item.empty() || *end != '\0') throw std::runtime_error(key + " must be numbers, got '" + item + "'");
+    }
+    return result;
+  }
+};
+
+inline std::string join_numbers(const std::vector<double>& numbers) {
+  std::ostringstream out;
+  out.precision(9);
+  for (std::size_t i = 0; i < numbers.size(); ++i) out << (i ? "," : "") << numbers[i];
+  return out.str();
+}
+
+/// One word of a reply.
+inline std::string without_blanks(std::string text) {
+  for (char& c : text)
+    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') c = '_';
+  return text;
+}
+
+}  // namespace qrane::bench

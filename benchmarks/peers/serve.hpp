@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of a peer program: answers requests (common/protocol.hpp) until its input ends.
+#pragma once
+
+#include <functional>
+#include <iostream>
+#include <string>
+
+#include "common/protocol.hpp"
+
+namespace qrane::bench {
+
+/// One measurement asked for.
+struct PeerRequest {
+  std::string peer;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::string precision;  ///< "f32" or "f64"
+  std::uint64_t seed = 0;
+  int repeats = 5;
+};
+
+/// Samples in milliseconds; lists that a peer does not have stay empty.
+struct PeerSamples {
+  std::vector<double> factor_ms;
+  std::vector<double> form_q_ms;
+  std::vector<double> thin_q_ms;
+};
+
+/// What a peer program can do. Faults are thrown as std::exception.
+struct PeerProgram {
+  std::function<std::string()> hello;                           ///< "version=... peers=a,b"
+  std::function<std::string(const std::string&)> rates;         ///< precision in, "gemm_gflops=... copy_gbytes=..." out
+  std::function<PeerSamples(const PeerRequest&)> measure;
+};
+
+inline PeerRequest parse_request(const Message& message) {
+  PeerRequest request;
+  request.peer = message.get("peer");
+  request.rows = message.integer("rows");
+  request.cols = message.integer("cols");
+  request.precision = message.get("precision");
+  request.seed = static_cast<std::uint64_t>(message.integer("seed"));
+  request.repeats = static_cast<int>(message.integer("repeats"));
+  if (request.rows < 1 || request.cols < 1 || request.repeats < 1)
+    throw std::runtime_error("rows, cols and repeats must be positive");
+  if (request.precision != "f32" && request.precision != "f64")
+    throw std::runtime_error("precision must be f32 or f64, got '" + request.precision + "'");
+  return request;
+}
+
+inline std::string answer(const PeerProgram& program, const std::string& line) {
+  const Message message(line);
+  if (message.verb == "hello") return program.hello();
+  if (message.verb == "rates") return program.rates(message.get("precision"));
+  if (message.verb != "measure") throw std::runtime_error("unknown request '" + message.verb + "'");
+  const PeerSamples samples = program.measure(parse_request(message));
+  std::string reply;
+  if (!samples.factor_ms.empty()) reply += " factor_ms=" + join_numbers(samples.factor_ms);
+  if (!samples.form_q_ms.empty()) reply += " form_q_ms=" + join_numbers(samples.form_q_ms);
+  if (!samples.thin_q_ms.empty()) reply += " thin_q_ms=" + join_numbers(samples.thin_q_ms);
+  return reply.empty() ? reply : reply.substr(1);
+}
+
+inline int serve(const PeerProgram& program) {
+  for (std::string line; std::getline(std::cin, line);) {
+    try {
+      std::cout << "ok " << answer(program, line) << std::endl;
+    } catch (const std::exception& fault) {
+      std::cout << "error " << fault.what() << std::endl;
+    }
+  }
+  return 0;
+}
+
+}  // namespace qrane::bench
