@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# What ./quickstart and ./check share; sourced by them, from the repository's root.
+
+say() { printf '%s\n' "$*"; }
+step() { printf '\n== %s\n' "$*"; }
+
+# The packages of packages.txt that dpkg does not have.
+missing_packages() {
+  local package
+  while read -r package; do
+    if [[ "$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null)" != "install ok installed" ]]; then
+      printf '%s\n' "$package"
+    fi
+  done < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' packages.txt)
+}
+
+install_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    say "This is no Debian or Ubuntu: please install what packages.txt names by hand. Going on."
+    return
+  fi
+  local missing as_root=()
+  mapfile -t missing < <(missing_packages)
+  if ((${#missing[@]} == 0)); then
+    say "All packages are there."
+    return
+  fi
+  say "Missing: ${missing[*]}"
+  if (($(id -u) != 0)); then
+    if ! command -v sudo >/dev/null; then
+      say "To install them this must run as root or with sudo; or run as root: apt-get install ${missing[*]}" >&2
+      exit 1
+    fi
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
+    >/dev/null
+}
+
+have_nvidia_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q GPU; }
+
+find_nvcc() { command -v nvcc || { [[ -x /usr/local/cuda/bin/nvcc ]] && say /usr/local/cuda/bin/nvcc; }; }
+
+# One compiler for each core, but no more than the memory holds (1 GiB each).
+build_jobs() {
+  local cores memory
+  cores="$(nproc)"
+  memory="$(awk '/MemAvailable/ {print int($2 / 1048576)}' /proc/meminfo 2>/dev/null || echo "$cores")"
+  ((memory < 1)) && memory=1
+  echo $((cores < memory ? cores : memory))
+}
+
+# json_number FILE KEY: the first number under that key (or first in its list) in a JSON file of this project.
+json_number() {
+  tr -d '\n' <"$1" | grep -oE "\"$2\": *\[? *-?[0-9][0-9.eE+-]*" | head -n 1 | grep -oE -- '-?[0-9][0-9.eE+-]*$' || true
+}
+
+# rounded NUMBER [FORMAT]
+rounded() { LC_ALL=C printf "${2:-%.3g}" "${1:-nan}"; }
