@@ -41,5 +41,59 @@ void launch_apply_qt_tree(const Launch& launch, const Apply<Cuda, T>& apply);
 template <class T>
 std::int32_t max_block_rows();
 
+// elementwise.cu: copy (S = D), narrow and widen, parts only where S is at least as wide as D
+template <class S, class D>
+void launch_convert(const Launch& launch, const DeviceMatrix<Cuda, S>& source, const DeviceMatrix<Cuda, D>& target,
+                    Part part);
+template <class T>
+void launch_fill(const Launch& launch, const DeviceMatrix<Cuda, T>& a, T value, T diagonal);
+template <class T>
+void launch_transpose(const Launch& launch, const DeviceMatrix<Cuda, T>& source, const DeviceMatrix<Cuda, T>& target);
+
+// reductions.cu: scratch is one 8-byte partial result per block, 8 bytes at least
+template <class T>
+void launch_sum_squares(const Launch& launch, const DeviceMatrix<Cuda, T>& a, double* sum,
+                        const Scratch<Cuda>& scratch);
+template <class T>
+void launch_sum_abs(const Launch& launch, const DeviceMatrix<Cuda, T>& a, double* sum, const Scratch<Cuda>& scratch);
+template <class T>
+void launch_max_abs(const Launch& launch, const DeviceMatrix<Cuda, T>& a, double* maximum,
+                    const Scratch<Cuda>& scratch);
+template <class T>
+void launch_first_not_finite(const Launch& launch, const DeviceMatrix<Cuda, T>& a, std::int64_t* position,
+                             const Scratch<Cuda>& scratch);
+
+// gram.cu: A^T A on fp64 tensor cores, a.cols <= max_fused_gram
+constexpr std::int32_t max_fused_gram = 192;
+/// Bytes of one block's partial Gram matrix (the least scratch), for n columns.
+std::int64_t gram_partial_bytes(Index n);
+/// Scratch with which the fused kernel fills the device.
+template <class T>
+std::int64_t gram_scratch_bytes(Index n);
+template <class T>
+void launch_gram(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
+                 const Scratch<Cuda>& scratch);
+
+// multiply_wide.cu: Q := A W, W upper triangular and held in shared memory; Q may be A
+std::int32_t max_fused_multiply();
+template <class T>
+void launch_multiply_wide(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
+                          const DeviceMatrix<Cuda, T>& q);
+
+// cholesky.cu: one block
+/// Largest n of launch_guarded_cholesky on the current device.
+std::int32_t max_cholesky();
+template <class T>
+void launch_guarded_cholesky(const Launch& launch, const GuardedCholesky<Cuda, T>& task);
+
+// reconstruct.cu: one block per matrix, at most max_reconstruct columns
+constexpr std::int32_t max_reconstruct = 64;
+template <class T>
+void launch_reconstruct(const Launch& launch, const Reconstruct<Cuda, T>& task);
+
+// robust_pca.cu
+template <class T>
+void launch_robust_pca_pass(const Launch& launch, const RobustPcaPass<Cuda, T>& pass, const Scratch<Cuda>& scratch);
+
 }  // namespace cuda
 }  // namespace qrane::backend

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// guarded_cholesky in one block: scaling by the Gram matrix's diagonal, Cholesky factor, its inverse, the
+// bound on the condition number, the guard. n <= 224 where a block may have 208 KiB of shared memory.
+//
+// The scaled matrix lives in shared memory as tiles of 8 x 8 on and above the diagonal (tile_index), factored
+// and then inverted in place, in double:
+//
+//   factor   for each row p of tiles: threads own the columns j >= 8p; each factors the diagonal tile for
+//            itself in registers (cheaper than a barrier), solves for its 8 elements of row p of R̂, and the
+//            warps subtract R̂(p,i)ᵀ R̂(p,j) from every later tile (i,j) by fp64 tensor-core products
+//   invert   D_j := R̂(j,j)^-1, one column per thread; R̂(i,j) := -R̂(i,j) D_j; then, column of tiles by
+//            column, Ŵ(i,j) := sum_{i<=k<j} Ŵ(i,k) R̂(k,j), which reads only columns already inverted
+//
+// About 2 n^3 / 3 flops; what counts are the n / 8 steps of some 2000 cycles each.
+#include <cfloat>
+
+#include "backend/cuda/kernel.cuh"
+#include "backend/cuda/mma.cuh"
+#include "backend/cuda/reduce.cuh"
+
+namespace qrane::backend::cuda {
+namespace {
+
+constexpr int threads = 512;
+constexpr int warps = threads / 32;
+constexpr int most_tiles = 28;
+
+/// Below this a squared column norm may owe its leading digits to underflow in the products (m up to 2^40).
+constexpr double least_diagonal = DBL_MIN * 4398046511104.0;  // 2^-1022 * 2^42
+
+/// Where element (row, col) of an 8 x 8 tile lies: a product's lane (g, t) finds its element (t, g) of the
+/// upper half at g * 4 + t, and all operand reads of a warp are free of bank conflicts.
+__device__ constexpr int in_tile(int row, int col) { return col * 4 + row % 4 + row / 4 * 32; }
+
+struct Shared {
+  double* tiles;    // tile_count * 64
+  double* scale;    // 8 * tile columns: square roots of the diagonal
+  int* broken;      // set when the guard must refuse
+
+  __device__ double* tile(int row, int col) const { return tiles + tile_index(row, col) * 64; }
+  __device__ double& at(int i, int j) const { return tile(i / 8, j / 8)[in_tile(i % 8, j % 8)]; }
+};
+
+int shared_bytes(int tiles) { return (tile_count(tiles) * 64 + tiles * 8 + 2) * 8; }
+
+/// The scaled upper triangle; rows and columns past n are those of the identity.
+__device__ void load_scaled(const DeviceMatrix<Cuda, double>& gram, int tiles, const Shared& s) {
+  const int n = static_cast<int>(gram.rows);
+  for (int j = threadIdx.x; j < tiles * 8; j += threads) {
+    const double d = j < n ? gram.data[j + j * gram.ld] : 1.0;
+    if (!(d >= least_diagonal) || !isfinite(d)) *s.broken = 1;
+    s.scale[j] = sqrt(d);
+  }
+  __syncthreads();
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  for (int j = warp; j < tiles * 8; j += warps)
+    for (int i = lane; i < (j / 8 + 1) * 8; i += 32) {
+      double x = i == j ? 1.0 : 0.0;
+      if (i < j && j < n) x = gram.data[i + j * gram.ld] / s.scale[i] / s.scale[j];
+      s.at(i, j) = x;
+    }
+}
+
+/// Factors the diagonal tile p, as every caller's registers see it: r upper, inv the diagonal's reciprocals.
+__device__ bool factor_diagonal(const double* tile, double (&r)[8][8], double (&inv)[8]) {
+  bool good = true;
+#pragma unroll
+  for (int j = 0; j < 8; ++j)
+#pragma unroll
+    for (int i = 0; i <= j; ++i) r[i][j] = tile[in_tile(i, j)];
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    good = good && r[k][k] > 0;
+    inv[k] = rsqrt(r[k][k]);
+    r[k][k] *= inv[k];
+#pragma unroll
+    for (int j = k + 1; j < 8; ++j) r[k][j] *= inv[k];
+#pragma unroll
+    for (int j = k + 1; j < 8; ++j)
+#pragma unroll
+      for (int i = k + 1; i <= j; ++i) r[i][j] = fma(-r[k][i], r[k][j], r[i][j]);
+  }
+  return good;
+}
+
+/// c += sign op(A) B for two tiles; op is the transpose if asked for.
+template <bool transposed>
+__device__ void multiply_tiles(double (&c)[2], const double* a, const double* b, int lane, double sign) {
+  const int g = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const double x = transposed ? a[lane + 32 * h] : a[in_tile(g, t + 4 * h)];
+    mma_8x8x4(c, sign * x, b[lane + 32 * h]);
+  }
+}
+
+__device__ void load_tile(double (&c)[2], const double* tile, int lane) {
+  c[0] = tile[in_tile(lane / 4, lane % 4 * 2)];
+  c[1] = tile[in_tile(lane / 4, lane % 4 * 2 + 1)];
+}
+
+__device__ void store_tile(const double (&c)[2], double* tile, int lane) {
+  tile[in_tile(lane / 4, lane % 4 * 2)] = c[0];
+  tile[in_tile(lane / 4, lane % 4 * 2 + 1)] = c[1];
+}
+
+__device__ void factor(int tiles, const Shared& s) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  for (int p = 0; p < tiles; ++p) {
+    const int j = p * 8 + static_cast<int>(threadIdx.x);
+    double x[8];
+    if (j < tiles * 8) {
+      double r[8][8], inv[8];
+      if (!factor_diagonal(s.tile(p, p), r, inv) && threadIdx.x == 0) *s.broken = 1;
+      double* column = s.tile(p, j / 8);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) x[i] = column[in_tile(i, j % 8)];
+#pragma unroll
+      for (int k = 0; k < 8; ++k) {
+        x[k] *= inv[k];
+#pragma unroll
+        for (int i = k + 1; i < 8; ++i) x[i] = fma(-r[k][i], x[k], x[i]);
+      }
+      if (threadIdx.x < 8) {  // of the diagonal tile itself: below the diagonal are zeros, not what solving left
+#pragma unroll
+        for (int i = 0; i < 8; ++i) x[i] = i <= static_cast<int>(threadIdx.x) ? x[i] : 0.0;
+      } else {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) column[in_tile(i, j % 8)] = x[i];
+      }
+    }
+    __syncthreads();
+    if (threadIdx.x < 8) {  // nobody reads the diagonal tile any more
+#pragma unroll
+      for (int i = 0; i < 8; ++i) s.tile(p, p)[in_tile(i, j % 8)] = x[i];
+    }
+    const int left = tiles - p - 1;
+    for (int k = warp; k < tile_count(left); k += warps) {
+      int col = static_cast<int>((sqrtf(8.0f * k + 1.0f) - 1.0f) * 0.5f);
+      while (tile_count(col + 1) <= k) ++col;
+      while (tile_count(col) > k) --col;
+      const int tile_row = p + 1 + k - tile_count(col), tile_col = p + 1 + col;
+      double c[2];
+      load_tile(c, s.tile(tile_row, tile_col), lane);
+      multiply_tiles<true>(c, s.tile(p, tile_row), s.tile(p, tile_col), lane, -1.0);
+      store_tile(c, s.tile(tile_row, tile_col), lane);
+    }
+    __syncthreads();
+  }
+}
+
+/// Each diagonal tile by its inverse: a thread owns one column and needs the whole tile, hence the barrier.
+__device__ void invert_diagonals(int tiles, const Shared& s) {
+  const int j = threadIdx.x;
+  double x[8] = {};
+  if (j < tiles * 8) {
+    const double* r = s.tile(j / 8, j / 8);
+#pragma unroll
+    for (int i = 7; i >= 0; --i) {
+      double sum = i == j % 8 ? 1.0 : 0.0;
+#pragma unroll
+      for (int k = i + 1; k < 8; ++k) sum = fma(-r[in_tile(i, k)], x[k], sum);
+      x[i] = i <= j % 8 ? sum / r[in_tile(i, i)] : 0.0;
+    }
+  }
+  __syncthreads();
+  if (j < tiles * 8) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) s.tile(j / 8, j / 8)[in_tile(i, j % 8)] = x[i];
+  }
+  __syncthreads();
+}
+
+__device__ void invert(int tiles, const Shared& s) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  invert_diagonals(tiles, s);
+  for (int k = warp; k < tile_count(tiles - 1); k += warps) {  // tiles above the diagonal, by columns
+    int col = 1;
+    while (tile_count(col) <= k) ++col;
+    double* tile = s.tile(k - tile_count(col - 1), col);
+    double c[2] = {};
+    multiply_tiles<false>(c, tile, s.tile(col, col), lane, -1.0);
+    __syncwarp();
+    store_tile(c, tile, lane);
+  }
+  __syncthreads();
+  constexpr int rows_per_warp = (most_tiles + warps - 1) / warps;
+  for (int j = 1; j < tiles; ++j) {
+    double c[rows_per_warp][2][2] = {};
+#pragma unroll
+    for (int u = 0; u < rows_per_warp; ++u) {
+      const int i = warp + u * warps;
+      for (int k = i; k < j; k += 2) {  // two sums, so that a product need not wait for the one before
+        multiply_tiles<false>(c[u][0], s.tile(i, k), s.tile(k, j), lane, 1.0);
+        if (k + 1 < j) multiply_tiles<false>(c[u][1], s.tile(i, k + 1), s.tile(k + 1, j), lane, 1.0);
+      }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < rows_per_warp; ++u) {
+      const int i = warp + u * warps;
+      const double sum[2] = {c[u][0][0] + c[u][1][0], c[u][0][1] + c[u][1][1]};
+      if (i < j) store_tile(sum, s.tile(i, j), lane);
+    }
+    __syncthreads();
+  }
+}
+
+/// Writes the triangle times its scale, zeros below, and returns the squared Frobenius norm of the unscaled
+/// one in thread 0. Columns are scaled for R = R̂ D, rows divided for W = D^-1 Ŵ.
+template <bool inverse>
+__device__ double store_and_measure(const DeviceMatrix<Cuda, double>& out, int n, const Shared& s) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  double sum = 0;
+  for (int j = warp; j < n; j += warps)
+    for (int i = lane; i < n; i += 32) {
+      const double x = i <= j ? s.at(i, j) : 0.0;
+      sum = fma(x, x, sum);
+      out.data[i + j * out.ld] = inverse ? x / s.scale[i] : x * s.scale[j];
+    }
+  return block_reduce(sum, 0.0, Add{});
+}
+
+__global__ void __launch_bounds__(threads)
+    guarded_cholesky_kernel(const std::int32_t* condition, GuardedCholesky<Cuda, double> task) {
+  if (skipped(condition)) return;
+  extern __shared__ double shared[];
+  const int n = static_cast<int>(task.gram.rows), tiles = (n + 7) / 8;
+  const Shared s{shared, shared + tile_count(tiles) * 64,
+                 reinterpret_cast<int*>(shared + tile_count(tiles) * 64 + tiles * 8)};
+  if (threadIdx.x == 0) *s.broken = 0;
+  __syncthreads();
+  load_scaled(task.gram, tiles, s);
+  __syncthreads();
+  factor(tiles, s);
+  const double norm = sqrt(store_and_measure<false>(task.r, n, s));
+  __syncthreads();
+  invert(tiles, s);
+  const double inverse_norm = sqrt(store_and_measure<true>(task.inverse, n, s));
+  if (threadIdx.x != 0) return;
+  const double kappa = norm * inverse_norm;
+  const bool good = *s.broken == 0 && isfinite(kappa) && kappa + n * task.rounding * kappa * kappa <= task.limit;
+  if (!good) *task.failed = 1;
+  if (task.condition != nullptr) *task.condition = *s.broken == 0 && isfinite(kappa) ? kappa : HUGE_VAL;
+}
+
+}  // namespace
+
+std::int32_t max_cholesky() {
+  const int limit = shared_memory_limit() - 1024;  // block_reduce's own, rounded up
+  int tiles = 1;
+  while (tiles < most_tiles && shared_bytes(tiles + 1) <= limit) ++tiles;
+  return tiles * 8;
+}
+
+template <class T>
+void launch_guarded_cholesky(const Launch& launch, const GuardedCholesky<Cuda, T>& task) {
+  const Index n = task.gram.rows;
+  detail::check(n <= max_cholesky(), ErrorCode::invalid_argument, "guarded_cholesky of ", n,
+                " columns: this device takes up to ", max_cholesky());
+  const GuardedCholesky<Cuda, double> plain{task.gram,      task.r,     task.inverse, task.failed,
+                                            task.condition, task.limit, task.rounding};
+  const int bytes = shared_bytes(static_cast<int>((n + 7) / 8));
+  check_cuda(cudaFuncSetAttribute(guarded_cholesky_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+             "cudaFuncSetAttribute(guarded_cholesky)");
+  guarded_cholesky_kernel<<<1, threads, bytes, launch.stream>>>(launch.condition, plain);
+  check_launch("guarded_cholesky kernel");
+}
+
+template void launch_guarded_cholesky(const Launch&, const GuardedCholesky<Cuda, float>&);
+template void launch_guarded_cholesky(const Launch&, const GuardedCholesky<Cuda, double>&);
+
+}  // namespace qrane::backend::cuda

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+// W := AᵀA, upper triangle, products and sums in double, for n <= 192 columns of float or double.
+//
+// A is read once. Rows are cut into one contiguous share per block; a block keeps its partial Gram
+// matrix in the accumulators of fp64 tensor-core products (mma.cuh), writes it to scratch in tiles of
+// 8 x 8, and a second kernel adds the blocks' partial matrices in a fixed order.
+//
+//   n <= 16   gram_narrow_kernel: no shared memory on the way in. A lane loads 16 bytes of a column, and
+//             element s of each lane's vector enters product s: the four rows that a product sums over
+//             may be any four, as long as both operands agree. Bound by memory.
+//   n <= 192  gram_kernel: 16 rows at a time through shared memory, fetched some stages ahead by cp.async
+//             and widened to double once. Each warp owns a pair of column blocks, 32 or 48 wide (WarpTile). About m n^2 flops executed, half of a full product.
+#include <cuda_pipeline_primitives.h>
+
+#include "backend/cuda/kernel.cuh"
+#include "backend/cuda/mma.cuh"
+
+namespace qrane::backend::cuda {
+namespace {
+
+constexpr int slab = 16;  // rows of A that gram_kernel handles at a time
+
+int column_tiles(Index n) { return static_cast<int>((n + 7) / 8); }
+
+// ---------------------------------------------------------------------------------------------------------
+// n <= 16
+
+/// V adjacent elements of a column from row i on, zeros past `rows`.
+template <class T, int V, bool aligned>
+__device__ Vector<T, V> load_rows(const T* column, Index i, Index rows, bool valid) {
+  Vector<T, V> x{};
+  if (!valid) return x;
+  if (aligned && i + V <= rows) return *reinterpret_cast<const Vector<T, V>*>(column + i);
+#pragma unroll
+  for (int v = 0; v < V; ++v)
+    if (i + v < rows) x.v[v] = column[i + v];
+  return x;
+}
+
+/// CT column tiles. Warps walk over groups of `unroll` times 4 V rows; shared memory: one partial matrix per warp.
+template <class T, int CT, bool aligned>
+__global__ void __launch_bounds__(256)
+    gram_narrow_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, double* partial) {
+  if (skipped(condition)) return;
+  constexpr int V = 16 / sizeof(T), unroll = CT == 1 ? 8 : 4, tiles = tile_count(CT), warps = 8;
+  __shared__ double s[warps][tiles * 64];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+  double c[tiles][2] = {};
+  constexpr Index step = unroll * 4 * V;
+  for (Index r = (blockIdx.x * Index(warps) + warp) * step; r < a.rows; r += Index(gridDim.x) * warps * step) {
+    Vector<T, V> x[unroll][CT];
+#pragma unroll
+    for (int u = 0; u < unroll; ++u)
+#pragma unroll
+      for (int k = 0; k < CT; ++k)
+        x[u][k] = load_rows<T, V, aligned>(a.data + (8 * k + g) * a.ld, r + (u * 4 + t) * V, a.rows, 8 * k + g < a.cols);
+#pragma unroll
+    for (int u = 0; u < unroll; ++u)
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+#pragma unroll
+        for (int j = 0; j < CT; ++j)
+#pragma unroll
+          for (int i = 0; i <= j; ++i)
+            mma_8x8x4(c[tile_index(i, j)], static_cast<double>(x[u][i].v[v]), static_cast<double>(x[u][j].v[v]));
+  }
+#pragma unroll
+  for (int k = 0; k < tiles; ++k)
+#pragma unroll
+    for (int v = 0; v < 2; ++v) s[warp][k * 64 + lane * 2 + v] = c[k][v];
+  __syncthreads();
+  for (int e = threadIdx.x; e < tiles * 64; e += blockDim.x) {
+    double sum = 0;
+#pragma unroll
+    for (int w = 0; w < warps; ++w) sum += s[w][e];
+    partial[std::size_t(blockIdx.x) * (tiles * 64) + e] = sum;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// n <= 192
+
+/// Shared memory of one slab of A in double, in the order the products read it: element (row, col) belongs
+/// to product row % 4, lane (g, t) = (col % 8, row / 4) of column tile col / 8. Products are padded by 4
+/// doubles so that the rows of one column land in different banks.
+struct Fragments {
+  int tiles;
+  __host__ __device__ int stride() const { return tiles * 32 + 4; }
+  __host__ __device__ int size() const { return 4 * stride(); }
+  __device__ int at(int product, int tile, int lane) const { return product * stride() + tile * 32 + lane; }
+};
+
+/// Copies rows r0 .. r0+15 of all columns to shared memory, zeros past the last row and column. float: as they
+/// are, 16 rows per column; double: straight into fragments.
+template <class T>
+__device__ void fetch_slab(const DeviceMatrix<Cuda, T>& a, Index r0, Fragments f, T* s, bool aligned) {
+  constexpr int V = 16 / sizeof(T);
+  const bool vector = sizeof(T) == 4 && aligned;
+  const int per_column = vector ? slab / V : slab;
+  for (int k = threadIdx.x; k < 8 * f.tiles * per_column; k += blockDim.x) {
+    const int j = k / per_column, q = k % per_column;
+    const int i = vector ? q * V : q;
+    const bool valid = j < a.cols && r0 + i < a.rows;
+    const T* source = valid ? a.data + j * a.ld + r0 + i : a.data;
+    if constexpr (sizeof(T) == 8) {
+      T* target = s + f.at(i % 4, j / 8, j % 8 * 4 + i / 4);
+      __pipeline_memcpy_async(target, source, 8, valid ? 0 : 8);
+    } else if (vector) {
+      const Index left = a.rows - (r0 + i);
+      const int missing = !valid ? 16 : (left < V ? static_cast<int>(V - left) * 4 : 0);
+      __pipeline_memcpy_async(s + j * slab + i, source, 16, missing);
+    } else {
+      __pipeline_memcpy_async(s + j * slab + i, source, 4, valid ? 0 : 4);
+    }
+  }
+}
+
+/// float: widens into fragments what this thread itself fetched, so no barrier is needed before.
+__device__ void widen_slab(const float* s, Fragments f, double* fragments, bool aligned) {
+  if (aligned) {
+    for (int k = threadIdx.x; k < 8 * f.tiles * 4; k += blockDim.x) {
+      const int j = k / 4, q = k % 4;
+      const auto x = *reinterpret_cast<const Vector<float, 4>*>(s + j * slab + q * 4);
+#pragma unroll
+      for (int v = 0; v < 4; ++v) fragments[f.at(v, j / 8, j % 8 * 4 + q)] = x.v[v];
+    }
+  } else {
+    for (int k = threadIdx.x; k < 8 * f.tiles * slab; k += blockDim.x) {
+      const int j = k / slab, i = k % slab;
+      fragments[f.at(i % 4, j / 8, j % 8 * 4 + i / 4)] = s[k];
+    }
+  }
+}
+
+/// What one warp computes: the 16 x 8 products of one pair of different column blocks, or those on and above
+/// the diagonal of one or two blocks paired with themselves (two for 48-wide blocks, so that no more than
+/// eight warps, which may have 255 registers each, cover 192 columns with about the same work).
+template <int width>
+struct WarpTile {
+  static constexpr int rows = width / 16, cols = width / 8;
+  static constexpr int diagonals = width == 48 ? 2 : 1;
+  static constexpr int per_diagonal = rows * (cols - rows + 1);
+  static constexpr int values = std::max(rows * cols, diagonals * per_diagonal);
+  double c[values][4] = {};
+  int row_block = 0, col_block = 1;
+  bool diagonal;
+  std::uint32_t active = 0;  // bit e: c[e] lies on or above the diagonal and inside the matrix
+
+  static __host__ __device__ constexpr int warps(int blocks) {
+    return tile_count(blocks - 1) + (blocks + diagonals - 1) / diagonals;
+  }
+
+  __device__ WarpTile(int warp, int tiles) {
+    const int blocks = (tiles + cols - 1) / cols, pairs = tile_count(blocks - 1);
+    diagonal = warp >= pairs;
+    if (diagonal) {
+      row_block = col_block = (warp - pairs) * diagonals;
+    } else {
+      while (tile_count(col_block) <= warp) ++col_block;
+      row_block = warp - tile_count(col_block - 1);
+    }
+    visit([&](int e, int row, int col) {
+      if (col < tiles && row < tiles) active |= 1u << e;
+    });
+  }
+
+  /// f(e, row, col) for every c[e], whose first tile of 8 x 8 is (row, col).
+  template <class F>
+  __device__ void visit(F f) const {
+    if (!diagonal) {
+#pragma unroll
+      for (int r = 0; r < rows; ++r)
+#pragma unroll
+        for (int x = 0; x < cols; ++x) f(r * cols + x, row_block * cols + 2 * r, col_block * cols + x);
+      return;
+    }
+    int e = 0;
+#pragma unroll
+    for (int d = 0; d < diagonals; ++d)
+#pragma unroll
+      for (int r = 0; r < rows; ++r)
+#pragma unroll
+        for (int x = 2 * r; x < cols; ++x) f(e++, (row_block + d) * cols + 2 * r, (row_block + d) * cols + x);
+  }
+
+  __device__ void multiply(const double* s, Fragments f, int product, int lane) {
+    if (diagonal) return multiply_diagonal(s, f, product, lane);
+    double a[cols], b[cols];
+#pragma unroll
+    for (int x = 0; x < cols; ++x) {
+      a[x] = s[f.at(product, row_block * cols + x, lane)];
+      b[x] = s[f.at(product, col_block * cols + x, lane)];
+    }
+    if (active == (1u << (rows * cols)) - 1) {
+#pragma unroll
+      for (int e = 0; e < rows * cols; ++e) mma_16x8x4(c[e], a[e / cols * 2], a[e / cols * 2 + 1], b[e % cols]);
+    } else {
+#pragma unroll
+      for (int e = 0; e < rows * cols; ++e)
+        if (active >> e & 1) mma_16x8x4(c[e], a[e / cols * 2], a[e / cols * 2 + 1], b[e % cols]);
+    }
+  }
+
+  __device__ void multiply_diagonal(const double* s, Fragments f, int product, int lane) {
+    int e = 0;
+#pragma unroll
+    for (int d = 0; d < diagonals; ++d) {
+      if (active >> (d * per_diagonal) == 0) return;
+      double a[cols];
+#pragma unroll
+      for (int x = 0; x < cols; ++x) a[x] = s[f.at(product, (row_block + d) * cols + x, lane)];
+#pragma unroll
+      for (int r = 0; r < rows; ++r)
+#pragma unroll
+        for (int x = 2 * r; x < cols; ++x, ++e)
+          if (active >> e & 1) mma_16x8x4(c[e], a[2 * r], a[2 * r + 1], a[x]);
+    }
+  }
+
+  __device__ void store(double* partial, int tiles, int lane) const {
+    visit([&](int e, int row, int col) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        if (row + h > col || col >= tiles) continue;
+        const Vector<double, 2> pair{c[e][2 * h], c[e][2 * h + 1]};
+        *reinterpret_cast<Vector<double, 2>*>(partial + tile_index(row + h, col) * 64 + lane * 2) = pair;
+      }
+    });
+  }
+};
+
+/// `groups` (1, 2 or 4) sets of warps share the four products of a slab; `stages` slabs are in flight.
+/// Shared memory: stages slabs as fetched, and for float two slabs of fragments.
+template <class T, int width, int groups, int stages>
+__global__ void __launch_bounds__(width == 48 ? 256 : (groups == 1 ? 320 : (groups == 2 ? 192 : 128)))
+    gram_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, int padded_tiles, bool aligned,
+                double* partial) {
+  if (skipped(condition)) return;
+  extern __shared__ double shared[];
+  constexpr bool widens = sizeof(T) == 4;
+  const Fragments f{padded_tiles};
+  const int tiles = static_cast<int>((a.cols + 7) / 8);
+  const int slab_size = widens ? 8 * f.tiles * slab : f.size();
+  double* const fragments = shared;                                                    // widens: two of them
+  T* const fetched = reinterpret_cast<T*>(shared + (widens ? 2 * f.size() : 0));
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, pairs = blockDim.x / (32 * groups);
+  const int pair = warp % pairs, group = warp / pairs;
+  WarpTile<width> tile(pair, tiles);
+
+  const Index slabs = (a.rows + slab - 1) / slab;
+  const Index first = slabs * blockIdx.x / gridDim.x, last = slabs * (blockIdx.x + 1) / gridDim.x;
+#pragma unroll
+  for (int k = 0; k < stages - 1; ++k) {
+    if (first + k < last) fetch_slab(a, (first + k) * slab, f, fetched + k * slab_size, aligned);
+    __pipeline_commit();
+  }
+  for (Index k = first; k < last; ++k) {
+    const int turn = static_cast<int>(k - first);
+    __pipeline_wait_prior(stages - 2);
+    double* current = widens ? fragments + (turn % 2) * f.size()
+                             : reinterpret_cast<double*>(fetched + (turn % stages) * slab_size);
+    if constexpr (widens) widen_slab(fetched + (turn % stages) * slab_size, f, current, aligned);
+    __syncthreads();  // the slab is complete, and nobody reads the one before any more
+    if (k + stages - 1 < last)
+      fetch_slab(a, (k + stages - 1) * slab, f, fetched + ((turn + stages - 1) % stages) * slab_size, aligned);
+    __pipeline_commit();
+#pragma unroll
+    for (int product = 0; product < 4; product += groups) tile.multiply(current, f, product + group, lane);
+  }
+  __syncthreads();
+
+  if constexpr (groups > 1) {  // the groups' sums, in the order of the groups, through shared memory
+    constexpr int values = WarpTile<width>::values * 4;
+    double* const c = &tile.c[0][0];
+    for (int other = 1; other < groups; ++other) {
+      double* s = shared + pair * values * 32 + lane;
+      if (group == other) {
+#pragma unroll
+        for (int e = 0; e < values; ++e) s[e * 32] = c[e];
+      }
+      __syncthreads();
+      if (group == 0) {
+#pragma unroll
+        for (int e = 0; e < values; ++e) c[e] += s[e * 32];
+      }
+      __syncthreads();
+    }
+  }
+  if (group == 0) tile.store(partial + std::size_t(blockIdx.x) * tile_count(tiles) * 64, tiles, lane);
+}
+
+// ---------------------------------------------------------------------------------------------------------
+
+/// Adds the blocks' partial matrices: threads 32 x 32, x one element, y the partial matrices y, y + 32, ...
+__global__ void __launch_bounds__(1024) sum_partial_kernel(const std::int32_t* condition, const double* partial,
+                                                           int count, int elements, DeviceMatrix<Cuda, double> w) {
+  if (skipped(condition)) return;
+  __shared__ double s[32][33];
+  const int e = blockIdx.x * 32 + threadIdx.x;
+  double sum = 0;
+#pragma unroll 4
+  for (int p = threadIdx.y; p < count; p += 32) sum += partial[std::size_t(p) * elements + e];
+  s[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0) return;
+  sum = 0;
+#pragma unroll
+  for (int y = 0; y < 32; ++y) sum += s[y][threadIdx.x];
+  const int tile = e / 64, lane = e % 64 / 2;
+  int col_tile = 0;
+  while (tile_count(col_tile + 1) <= tile) ++col_tile;
+  const int row = 8 * (tile - tile_count(col_tile)) + lane / 4, col = 8 * col_tile + lane % 4 * 2 + e % 2;
+  if (row <= col && col < w.cols) w.data[row + col * w.ld] = sum;
+}
+
+struct GramShape {
+  int threads = 0, padded_tiles = 0, shared_bytes = 0;
+};
+
+template <class T, int width, int groups, int stages>
+GramShape gram_shape(Index n) {
+  const int blocks = static_cast<int>((n + width - 1) / width);
+  const Fragments f{blocks * width / 8};
+  const int fetched = sizeof(T) == 4 ? 8 * f.tiles * slab * 4 : f.size() * 8;
+  const int staging = stages * fetched + (sizeof(T) == 4 ? 2 * f.size() * 8 : 0);
+  const int warps = WarpTile<width>::warps(blocks);
+  const int sums = groups > 1 ? warps * WarpTile<width>::values * 4 * 32 * 8 : 0;
+  return {warps * groups * 32, f.tiles, std::max(staging, sums)};
+}
+
+/// Makes the kernel launchable and returns how many of its blocks the device holds.
+template <class T, int width, int groups, int stages>
+Index resident_blocks(const GramShape& shape) {
+  auto* kernel = gram_kernel<T, width, groups, stages>;
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes),
+             "cudaFuncSetAttribute(gram)");
+  int blocks = 0;
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, shape.threads, shape.shared_bytes),
+             "cudaOccupancyMaxActiveBlocksPerMultiprocessor(gram)");
+  return Index(std::max(blocks, 1)) * multiprocessors();
+}
+
+/// Calls f.operator()<width, groups, stages>() with what was chosen for n: narrow matrices need more slabs in
+/// flight, and share a slab's products among several warps; 48-wide blocks read shared memory least.
+template <class F>
+auto with_gram_parameters(Index n, F f) {
+  if (n <= 32) return f.template operator()<32, 4, 8>();
+  if (n <= 64) return f.template operator()<32, 2, 8>();
+  if (n <= 128) return f.template operator()<32, 1, 4>();
+  return f.template operator()<48, 1, 4>();
+}
+
+template <class T>
+Index launch_narrow(const Launch& launch, const DeviceMatrix<Cuda, T>& a, double* partial, Index most) {
+  const Index rows_per_block = 8 * (a.cols <= 8 ? 8 : 4) * 4 * Index(16 / sizeof(T));
+  const Index useful = std::max<Index>((a.rows + rows_per_block - 1) / rows_per_block, 1);
+  const Index blocks = std::min({most, useful, Index(3) * multiprocessors()});
+  const bool aligned = is_aligned<16 / sizeof(T)>(a);
+  auto* kernel = a.cols <= 8 ? (aligned ? gram_narrow_kernel<T, 1, true> : gram_narrow_kernel<T, 1, false>)
+                             : (aligned ? gram_narrow_kernel<T, 2, true> : gram_narrow_kernel<T, 2, false>);
+  kernel<<<static_cast<unsigned>(blocks), 256, 0, launch.stream>>>(launch.condition, a, partial);
+  check_launch("narrow gram kernel");
+  return blocks;
+}
+
+template <class T>
+Index launch_wide(const Launch& launch, const DeviceMatrix<Cuda, T>& a, double* partial, Index most) {
+  return with_gram_parameters(a.cols, [&]<int width, int groups, int stages>() {
+    const GramShape shape = gram_shape<T, width, groups, stages>(a.cols);
+    const Index useful = std::max<Index>((a.rows + 4 * slab - 1) / (4 * slab), 1);
+    const Index blocks = std::min({most, useful, resident_blocks<T, width, groups, stages>(shape)});
+    gram_kernel<T, width, groups, stages>
+        <<<static_cast<unsigned>(blocks), shape.threads, shape.shared_bytes, launch.stream>>>(
+            launch.condition, a, shape.padded_tiles, is_aligned<16 / sizeof(T)>(a), partial);
+    check_launch("gram kernel");
+    return blocks;
+  });
+}
+
+}  // namespace
+
+std::int64_t gram_partial_bytes(Index n) { return std::int64_t(tile_count(column_tiles(n))) * 64 * 8; }
+
+template <class T>
+std::int64_t gram_scratch_bytes(Index n) {
+  if (n <= 16) return gram_partial_bytes(n) * 3 * multiprocessors();
+  return gram_partial_bytes(n) * with_gram_parameters(n, [&]<int width, int groups, int stages>() {
+           return resident_blocks<T, width, groups, stages>(gram_shape<T, width, groups, stages>(n));
+         });
+}
+
+template <class T>
+void launch_gram(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
+                 const Scratch<Cuda>& scratch) {
+  if (a.cols == 0) return;
+  const Index most = scratch.bytes / gram_partial_bytes(a.cols);
+  detail::check(most >= 1, ErrorCode::invalid_argument, "gram of ", a.cols, " columns needs ",
+                gram_partial_bytes(a.cols), " bytes of scratch or more, got ", scratch.bytes);
+  auto* partial = reinterpret_cast<double*>(scratch.data);
+  const Index blocks = a.cols <= 16 ? launch_narrow(launch, a, partial, most) : launch_wide(launch, a, partial, most);
+  const int elements = static_cast<int>(gram_partial_bytes(a.cols) / 8);
+  sum_partial_kernel<<<elements / 32, dim3(32, 32), 0, launch.stream>>>(launch.condition, partial,
+                                                                       static_cast<int>(blocks), elements, w);
+  check_launch("gram's last kernel");
+}
+
+template std::int64_t gram_scratch_bytes<float>(Index);
+template std::int64_t gram_scratch_bytes<double>(Index);
+template void launch_gram(const Launch&, const DeviceMatrix<Cuda, float>&, const DeviceMatrix<Cuda, double>&,
+                          const Scratch<Cuda>&);
+template void launch_gram(const Launch&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, double>&,
+                          const Scratch<Cuda>&);
+
+}  // namespace qrane::backend::cuda

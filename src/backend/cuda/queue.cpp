@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA queue: memory traffic, timing, and the calls of the launchers.
+#include "backend/cuda/queue.hpp"
+
+#include "backend/cuda/state.hpp"
+
+namespace qrane::backend::cuda {
+
+Queue::Queue(int device, void* stream, std::int64_t memory_limit_bytes)
+    : state_(std::make_shared<State>(device, static_cast<cudaStream_t>(stream), memory_limit_bytes)) {}
+
+std::byte* Queue::allocate(Index bytes) { return state_->allocate(bytes); }
+void Queue::release(std::byte* p) noexcept { state_->release(p); }
+
+void Queue::upload_bytes(const void* source, void* target, Index bytes) {
+  if (bytes == 0) return;
+  const DeviceScope scope(state_->device());
+  check_cuda(cudaMemcpyAsync(target, source, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, state_->stream()),
+             "cudaMemcpyAsync to the device");
+  check_cuda(cudaStreamSynchronize(state_->stream()), "upload");
+}
+
+void Queue::download_bytes(const void* source, void* target, Index bytes) {
+  const DeviceScope scope(state_->device());
+  if (bytes != 0) {
+    check_cuda(
+        cudaMemcpyAsync(target, source, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, state_->stream()),
+        "cudaMemcpyAsync to the host");
+  }
+  check_cuda(cudaStreamSynchronize(state_->stream()), "download");
+}
+
+void Queue::synchronize() {
+  const DeviceScope scope(state_->device());
+  check_cuda(cudaStreamSynchronize(state_->stream()), "cudaStreamSynchronize");
+}
+
+Queue Queue::when(const std::int32_t* condition) const {
+  Queue conditional = *this;
+  conditional.condition_ = condition;
+  return conditional;
+}
+
+template <class T>
+Limits Queue::limits(T) const {
+  const DeviceScope scope(state_->device());
+  Limits limits;
+  limits.max_panel_cols = 32;
+  limits.max_block_rows = max_block_rows<T>();
+  limits.max_allocation_bytes = state_->memory_bytes();
+  limits.max_cholesky = max_cholesky();
+  limits.has_double = true;
+  return limits;
+}
+
+int Queue::device() const { return state_->device(); }
+void* Queue::stream() const { return state_->stream(); }
+Launch Queue::launch() const { return {state_->stream(), condition_}; }
+
+Event Queue::record() {
+  const DeviceScope scope(state_->device());
+  cudaEvent_t raw = nullptr;
+  check_cuda(cudaEventCreate(&raw), "cudaEventCreate");
+  Event event(raw, [](cudaEvent_t e) { (void)cudaEventDestroy(e); });
+  check_cuda(cudaEventRecord(raw, state_->stream()), "cudaEventRecord");
+  return event;
+}
+
+double Queue::elapsed_ms(const Event& from, const Event& to) {
+  const DeviceScope scope(state_->device());
+  check_cuda(cudaEventSynchronize(to.get()), "cudaEventSynchronize");
+  float ms = 0;
+  check_cuda(cudaEventElapsedTime(&ms, from.get(), to.get()), "cudaEventElapsedTime");
+  return ms;
+}
+
+// Each of these is its launcher, on the queue's device.
+
+template <class T>
+void Queue::copy(DeviceMatrix<Cuda, T> source, DeviceMatrix<Cuda, T> target, Part part) {
+  const DeviceScope scope(state_->device());
+  launch_convert(launch(), source, target, part);
+}
+
+template <class T>
+void Queue::transpose(DeviceMatrix<Cuda, T> source, DeviceMatrix<Cuda, T> target) {
+  const DeviceScope scope(state_->device());
+  launch_transpose(launch(), source, target);
+}
+
+template <class T>
+void Queue::fill(DeviceMatrix<Cuda, T> a, T off_diagonal, T diagonal) {
+  const DeviceScope scope(state_->device());
+  launch_fill(launch(), a, off_diagonal, diagonal);
+}
+
+template <class T>
+void Queue::narrow(DeviceMatrix<Cuda, double> source, DeviceMatrix<Cuda, T> target, Part part) {
+  const DeviceScope scope(state_->device());
+  launch_convert(launch(), source, target, part);
+}
+
+template <class T>
+void Queue::widen(DeviceMatrix<Cuda, T> source, DeviceMatrix<Cuda, double> target) {
+  const DeviceScope scope(state_->device());
+  launch_convert(launch(), source, target, Part::all);
+}
+
+template <class T>
+void Queue::sum_squares(DeviceMatrix<Cuda, T> a, double* result, Scratch<Cuda> scratch) {
+  const DeviceScope scope(state_->device());
+  launch_sum_squares(launch(), a, result, scratch);
+}
+
+template <class T>
+void Queue::sum_abs(DeviceMatrix<Cuda, T> a, double* result, Scratch<Cuda> scratch) {
+  const DeviceScope scope(state_->device());
+  launch_sum_abs(launch(), a, result, scratch);
+}
+
+template <class T>
+void Queue::max_abs(DeviceMatrix<Cuda, T> a, double* result, Scratch<Cuda> scratch) {
+  const DeviceScope scope(state_->device());
+  launch_max_abs(launch(), a, result, scratch);
+}
+
+template <class T>
+void Queue::first_not_finite(DeviceMatrix<Cuda, T> a, std::int64_t* row_col, Scratch<Cuda> scratch) {
+  const DeviceScope scope(state_->device());
+  launch_first_not_finite(launch(), a, row_col, scratch);
+}
+
+template <class T>
+void Queue::factor(const Panel<Cuda, T>& panel) {
+  const DeviceScope scope(state_->device());
+  launch_factor(launch(), panel);
+}
+
+template <class T>
+void Queue::factor_tree(const Panel<Cuda, T>& panel) {
+  const DeviceScope scope(state_->device());
+  launch_factor_tree(launch(), panel);
+}
+
+template <class T>
+void Queue::apply_qt_h(const Apply<Cuda, T>& apply) {
+  const DeviceScope scope(state_->device());
+  launch_apply_qt_h(launch(), apply);
+}
+
+template <class T>
+void Queue::apply_qt_tree(const Apply<Cuda, T>& apply) {
+  const DeviceScope scope(state_->device());
+  launch_apply_qt_tree(launch(), apply);
+}
+
+template <class T>
+void Queue::guarded_cholesky(const GuardedCholesky<Cuda, T>& cholesky) {
+  const DeviceScope scope(state_->device());
+  launch_guarded_cholesky(launch(), cholesky);
+}
+
+template <class T>
+void Queue::reconstruct(const Reconstruct<Cuda, T>& reconstruct) {
+  const DeviceScope scope(state_->device());
+  launch_reconstruct(launch(), reconstruct);
+}
+
+template <class T>
+void Queue::robust_pca_pass(const RobustPcaPass<Cuda, T>& pass, Scratch<Cuda> scratch) {
+  const DeviceScope scope(state_->device());
+  launch_robust_pca_pass(launch(), pass, scratch);
+}
+
+#define QRANE_INSTANTIATE(T)                                                                             \
+  template Limits Queue::limits<T>(T) const;                                                             \
+  template void Queue::copy<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, Part);                      \
+  template void Queue::transpose<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>);                       \
+  template void Queue::fill<T>(DeviceMatrix<Cuda, T>, T, T);                                             \
+  template void Queue::narrow<T>(DeviceMatrix<Cuda, double>, DeviceMatrix<Cuda, T>, Part);               \
+  template void Queue::widen<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>);                      \
+  template void Queue::sum_squares<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                    \
+  template void Queue::sum_abs<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                        \
+  template void Queue::max_abs<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                        \
+  template void Queue::first_not_finite<T>(DeviceMatrix<Cuda, T>, std::int64_t*, Scratch<Cuda>);         \
+  template void Queue::factor<T>(const Panel<Cuda, T>&);                                                 \
+  template void Queue::factor_tree<T>(const Panel<Cuda, T>&);                                            \
+  template void Queue::apply_qt_h<T>(const Apply<Cuda, T>&);                                             \
+  template void Queue::apply_qt_tree<T>(const Apply<Cuda, T>&);                                          \
+  template void Queue::guarded_cholesky<T>(const GuardedCholesky<Cuda, T>&);                             \
+  template void Queue::reconstruct<T>(const Reconstruct<Cuda, T>&);                                      \
+  template void Queue::robust_pca_pass<T>(const RobustPcaPass<Cuda, T>&, Scratch<Cuda>);                 \
+  static_assert(Vocabulary<Queue, Cuda, T>);
+QRANE_INSTANTIATE(float)
+QRANE_INSTANTIATE(double)
+#undef QRANE_INSTANTIATE
+
+}  // namespace qrane::backend::cuda

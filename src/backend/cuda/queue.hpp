@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The vocabulary on CUDA: a stream, its memory, and one launch per kernel. Compiles without nvcc.
+// Files: queue.cpp (memory, forwarding to the launchers), products.cpp (cuBLAS, and the Gram and wide
+// products too large for the fused kernels), devices.cpp (what devices there are), *.cu (kernels).
+//
+// All members put the device of the queue in place and restore the caller's. Kernels neither allocate nor
+// wait, so everything but memory management and synchronize can be captured in a CUDA graph.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+#include <qrane/context.hpp>
+
+#include "backend/cuda/launch.hpp"
+
+struct CUevent_st;
+
+namespace qrane::backend::cuda {
+
+/// The CUDA devices this build can use, or why there are none. Never throws; works without a driver.
+BackendStatus device_infos();
+
+class State;  // device, stream, memory pool, cuBLAS handle: state.hpp
+
+/// A point in the queue's work, for timing.
+using Event = std::shared_ptr<CUevent_st>;
+
+/// A handle: copies share the device, the stream and the memory, and may differ in their condition.
+class Queue {
+ public:
+  /// `stream`: a cudaStream_t of that device, which the caller keeps alive; null makes the queue own one.
+  /// memory_limit_bytes = 0: no limit but the device's. Throws Error{unavailable} when there is no such device.
+  explicit Queue(int device = 0, void* stream = nullptr, std::int64_t memory_limit_bytes = 0);
+
+  std::byte* allocate(Index bytes);
+  /// In stream order: work queued before may still use the memory. Errors surface at the next synchronize.
+  void release(std::byte* p) noexcept;
+  template <class T>
+  void upload(const T* source, T* target, Index count) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    upload_bytes(source, target, count * Index{sizeof(T)});
+  }
+  template <class T>
+  void download(const T* source, T* target, Index count) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    download_bytes(source, target, count * Index{sizeof(T)});
+  }
+  void synchronize();
+  /// Replaces a condition that this queue has.
+  Queue when(const std::int32_t* condition) const;
+  template <class T>
+  Limits limits(T) const;
+
+  template <class T>
+  void copy(DeviceMatrix<Cuda, T> source, DeviceMatrix<Cuda, T> target, Part part);
+  template <class T>
+  void transpose(DeviceMatrix<Cuda, T> source, DeviceMatrix<Cuda, T> target);
+  template <class T>
+  void fill(DeviceMatrix<Cuda, T> a, T off_diagonal, T diagonal);
+  template <class T>
+  void narrow(DeviceMatrix<Cuda, double> source, DeviceMatrix<Cuda, T> target, Part part);
+  template <class T>
+  void widen(DeviceMatrix<Cuda, T> source, DeviceMatrix<Cuda, double> target);
+
+  template <class T>
+  void sum_squares(DeviceMatrix<Cuda, T> a, double* result, Scratch<Cuda> scratch);
+  template <class T>
+  void sum_abs(DeviceMatrix<Cuda, T> a, double* result, Scratch<Cuda> scratch);
+  template <class T>
+  void max_abs(DeviceMatrix<Cuda, T> a, double* result, Scratch<Cuda> scratch);
+  template <class T>
+  void first_not_finite(DeviceMatrix<Cuda, T> a, std::int64_t* row_col, Scratch<Cuda> scratch);
+
+  // Not under a condition: gemm, trsm; gram and multiply_wide when n is beyond the fused kernels.
+  template <class T>
+  void gemm(Op op_a, Op op_b, T alpha, DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, T> b, T beta,
+            DeviceMatrix<Cuda, T> c);
+  template <class T>
+  void trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, DeviceMatrix<Cuda, T> a,
+            DeviceMatrix<Cuda, T> b);
+  template <class T>
+  void gram(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, Scratch<Cuda> scratch);
+  /// q may be a.
+  template <class T>
+  void multiply_wide(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, DeviceMatrix<Cuda, T> q,
+                     Scratch<Cuda> scratch);
+
+  template <class T>
+  void factor(const Panel<Cuda, T>& panel);
+  template <class T>
+  void factor_tree(const Panel<Cuda, T>& panel);
+  template <class T>
+  void apply_qt_h(const Apply<Cuda, T>& apply);
+  template <class T>
+  void apply_qt_tree(const Apply<Cuda, T>& apply);
+
+  template <class T>
+  void guarded_cholesky(const GuardedCholesky<Cuda, T>& cholesky);
+  template <class T>
+  void reconstruct(const Reconstruct<Cuda, T>& reconstruct);
+  template <class T>
+  void robust_pca_pass(const RobustPcaPass<Cuda, T>& pass, Scratch<Cuda> scratch);
+
+  int device() const;
+  /// The cudaStream_t.
+  void* stream() const;
+  /// Marks the place that the queue's work has come to.
+  Event record();
+  /// Milliseconds on the device between two marks; waits for the second.
+  double elapsed_ms(const Event& from, const Event& to);
+
+ private:
+  Launch launch() const;
+  void upload_bytes(const void* source, void* target, Index bytes);
+  void download_bytes(const void* source, void* target, Index bytes);
+
+  std::shared_ptr<State> state_;
+  const std::int32_t* condition_ = nullptr;
+};
+
+}  // namespace qrane::backend::cuda

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stream, memory and cuBLAS handle of a CUDA queue.
+//
+// Memory comes from a pool of the queue's own, in stream order: allocation and release do not wait, and a
+// factorization repeated finds its memory ready. cuBLAS works in a workspace of its own, so that its products
+// can be captured in graphs and repeat bit for bit.
+#include "backend/cuda/state.hpp"
+
+#include <algorithm>
+
+namespace qrane::backend::cuda {
+namespace {
+
+constexpr std::size_t cublas_workspace_bytes = std::size_t{32} << 20;  // what cuBLAS advises for Hopper
+
+}  // namespace
+
+State::State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes)
+    : device_(device), stream_(stream), owns_stream_(stream == nullptr) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) (void)cudaGetLastError();
+  detail::check(status == cudaSuccess, ErrorCode::unavailable, "no CUDA device: ", cudaGetErrorString(status));
+  detail::check(device >= 0 && device < count, ErrorCode::unavailable, "no CUDA device ", device, ": there are ",
+                count);
+  detail::check(memory_limit_bytes >= 0, ErrorCode::invalid_argument, "memory_limit_bytes is ", memory_limit_bytes);
+  const DeviceScope scope(device);
+  try {
+    if (owns_stream_) check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    std::size_t free_bytes = 0, total_bytes = 0;
+    check_cuda(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+    limited_ = memory_limit_bytes > 0;
+    memory_bytes_ = limited_ ? std::min(memory_limit_bytes, static_cast<std::int64_t>(total_bytes))
+                             : static_cast<std::int64_t>(total_bytes);
+    open_pool();
+    open_cublas();
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void State::open_pool() {
+  if (device_attribute(cudaDevAttrMemoryPoolsSupported) == 0) return;
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = device_;
+  check_cuda(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
+  // Freed memory up to a quarter of the device stays here instead of going back at each synchronization.
+  std::size_t free_bytes = 0, total_bytes = 0;
+  check_cuda(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+  std::uint64_t keep_bytes = total_bytes / 4;
+  check_cuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_bytes), "cudaMemPoolSetAttribute");
+}
+
+void State::open_cublas() {
+  check_cublas(cublasCreate(&cublas_), "cublasCreate");
+  check_cublas(cublasSetStream(cublas_, stream_), "cublasSetStream");  // forgets the workspace, so it comes first
+  check_cuda(cudaMalloc(&cublas_workspace_, cublas_workspace_bytes), "cudaMalloc of cuBLAS's workspace");
+  check_cublas(cublasSetWorkspace(cublas_, cublas_workspace_, cublas_workspace_bytes), "cublasSetWorkspace");
+  check_cublas(cublasSetPointerMode(cublas_, CUBLAS_POINTER_MODE_HOST), "cublasSetPointerMode");
+  check_cublas(cublasSetMathMode(cublas_, CUBLAS_DEFAULT_MATH), "cublasSetMathMode");  // no TF32
+}
+
+State::~State() {
+  int before = 0;
+  const bool known = cudaGetDevice(&before) == cudaSuccess && cudaSetDevice(device_) == cudaSuccess;
+  close();
+  if (known) (void)cudaSetDevice(before);
+}
+
+void State::close() noexcept {
+  if (stream_ != nullptr) (void)cudaStreamSynchronize(stream_);
+  if (cublas_ != nullptr) (void)cublasDestroy(cublas_);
+  if (cublas_workspace_ != nullptr) (void)cudaFree(cublas_workspace_);
+  if (pool_ != nullptr) (void)cudaMemPoolDestroy(pool_);
+  if (owns_stream_ && stream_ != nullptr) (void)cudaStreamDestroy(stream_);
+  (void)cudaGetLastError();
+}
+
+cudaError_t State::device_allocate(void** p, std::size_t bytes) {
+  if (pool_ == nullptr) return cudaMalloc(p, bytes);
+  cudaError_t status = cudaMallocFromPoolAsync(p, bytes, pool_, stream_);
+  if (status != cudaErrorMemoryAllocation) return status;
+  // Once more after what was freed has come back from the stream and left the pool.
+  (void)cudaGetLastError();
+  status = cudaStreamSynchronize(stream_);
+  if (status != cudaSuccess) return status;
+  (void)cudaMemPoolTrimTo(pool_, 0);
+  return cudaMallocFromPoolAsync(p, bytes, pool_, stream_);
+}
+
+std::byte* State::allocate(std::int64_t bytes) {
+  detail::check(bytes >= 0, ErrorCode::invalid_argument, "cannot allocate ", bytes, " bytes");
+  if (bytes == 0) return nullptr;
+  const std::lock_guard lock(mutex_);
+  detail::check(!limited_ || bytes <= memory_bytes_ - used_bytes_, ErrorCode::out_of_memory, "CUDA device ", device_,
+                " is out of memory: needed ", bytes, " bytes, free ", memory_bytes_ - used_bytes_,
+                " bytes (of a limit of ", memory_bytes_, ")");
+  const DeviceScope scope(device_);
+  void* p = nullptr;
+  const cudaError_t status = device_allocate(&p, static_cast<std::size_t>(bytes));
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    std::size_t free_bytes = 0, total_bytes = 0;
+    check_cuda(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+    throw Error(ErrorCode::out_of_memory, detail::concat("CUDA device ", device_, " is out of memory: needed ", bytes,
+                                                         " bytes, free ", free_bytes, " bytes"));
+  }
+  check_cuda(status, "allocation of device memory");
+  sizes_.emplace(static_cast<std::byte*>(p), bytes);
+  used_bytes_ += bytes;
+  return static_cast<std::byte*>(p);
+}
+
+void State::release(std::byte* p) noexcept {
+  if (p == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = sizes_.find(p);
+  if (found == sizes_.end()) return;
+  used_bytes_ -= found->second;
+  sizes_.erase(found);
+  cudaError_t status = cudaSuccess;
+  if (pool_ != nullptr) {
+    status = cudaFreeAsync(p, stream_);  // the stream names the device
+  } else {
+    (void)cudaStreamSynchronize(stream_);
+    status = cudaFree(p);
+  }
+  if (status != cudaSuccess) (void)cudaGetLastError();
+}
+
+}  // namespace qrane::backend::cuda

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the copies of a CUDA queue share; for queue.cpp and products.cpp alone.
+#pragma once
+
+#include <cublas_v2.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "backend/cuda/status.hpp"
+
+namespace qrane::backend::cuda {
+
+/// Throws Error{device} naming the call unless it succeeded.
+inline void check_cublas(cublasStatus_t status, const char* call) {
+  detail::check(status == CUBLAS_STATUS_SUCCESS, ErrorCode::device, call, " failed: ", cublasGetStatusString(status));
+}
+
+/// Puts a device in place for a scope.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device) {
+    check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
+    if (before_ != device) check_cuda(cudaSetDevice(device), "cudaSetDevice");
+    changed_ = before_ != device;
+  }
+  ~DeviceScope() {
+    if (changed_) (void)cudaSetDevice(before_);
+  }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+class State {
+ public:
+  State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes);
+  ~State();
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  int device() const { return device_; }
+  cudaStream_t stream() const { return stream_; }
+  cublasHandle_t cublas() const { return cublas_; }
+  std::int64_t memory_bytes() const { return memory_bytes_; }
+
+  std::byte* allocate(std::int64_t bytes);
+  void release(std::byte* p) noexcept;
+
+ private:
+  void open_pool();
+  void open_cublas();
+  void close() noexcept;
+  cudaError_t device_allocate(void** p, std::size_t bytes);
+
+  int device_;
+  cudaStream_t stream_;
+  bool owns_stream_;
+  std::int64_t memory_bytes_ = 0;  // the limit, or all the device has
+  bool limited_ = false;
+  cudaMemPool_t pool_ = nullptr;   // null where the device has no pools
+  cublasHandle_t cublas_ = nullptr;
+  void* cublas_workspace_ = nullptr;
+  std::mutex mutex_;               // matrices may be freed by another thread than the queue's
+  std::unordered_map<std::byte*, std::int64_t> sizes_;
+  std::int64_t used_bytes_ = 0;
+};
+
+}  // namespace qrane::backend::cuda
