@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What a user of the library does: installs it, builds the examples against the installed package (C++ through CMake,
+# C through pkg-config), runs them, and reads their results. The installed tree is moved first, since it may be.
+#   tests/install_test.sh BUILD_FOLDER SOURCE_FOLDER
+set -eu
+build=$1
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# expect FILE TEXT: the output holds the line
+expect() {
+  grep -qE "$2" "$1" || { echo "no line matches '$2' in the output of $(basename "$1")"; cat "$1"; exit 1; }
+}
+
+cmake --install "$build" --prefix "$work/first" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
+mv "$work/first" "$work/installed"
+pkgconfig=$(dirname "$(find "$work/installed" -name qrane.pc)")
+libraries=$(dirname "$pkgconfig")
+cp -R "$source/examples" "$work/examples"
+
+cmake -S "$work/examples" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$work/installed"
+cmake --build "$work/build"
+for example in regression krylov low_rank; do
+  "$work/build/$example/$example" >"$work/$example" || { cat "$work/$example"; echo "$example failed"; exit 1; }
+  cat "$work/$example"
+done
+expect "$work/regression" '^600 values, 5 unknowns, rank 5, '
+expect "$work/regression" 'rank 5 of 6, least-norm coefficients 1\.2[0-9]* and 1\.2'
+expect "$work/krylov" '^basis of 229441 x 8, '
+expect "$work/krylov" 'Ritz value 0\.990392640[0-9]*   eigenvalue 0\.990392640'
+expect "$work/low_rank" '^largest singular values 1\.000... 0\.[78]'
+expect "$work/low_rank" 'ratio 1\.0'
+
+export PKG_CONFIG_PATH="$pkgconfig"
+pkg-config --modversion qrane
+make -C "$work/examples/c_solve"
+LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$work/examples/c_solve/c_solve" >"$work/c_solve"
+cat "$work/c_solve"
+expect "$work/c_solve" '^z = 2\.0000 \+ -0\.5000 x \+ 0\.2500 y, rank 3 of 3'
