@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine of one backend: checks arguments, makes plans, and hands over to the algorithms.
+#pragma once
+
+#include <utility>
+
+#include "api/engine.hpp"
+#include "dense/consume.hpp"
+#include "dense/least_squares.hpp"
+#include "dense/svd.hpp"
+#include "rpca/robust_pca.hpp"
+
+namespace qrane::detail {
+
+/// A factorization behind a handle.
+template <class B, class T>
+class QRStateOf final : public QRState<T> {
+ public:
+  using Mat = backend::DeviceMatrix<B, T>;
+
+  QRStateOf(typename B::Queue queue, plan::DeviceProfile profile, Plan plan, const Options& options, Memory where,
+            std::optional<Mat> in_place = {})
+      : options_(options), profile_(std::move(profile)), where_(where), f_(std::move(queue), std::move(plan), in_place) {}
+
+  const Plan& plan() const override { return f_.plan(); }
+
+  void refactor(BatchView<const T> a) override {
+    const Plan& p = f_.plan();
+    check(a.first.rows == p.rows && a.first.cols == p.cols && a.count == p.count, ErrorCode::invalid_argument,
+          "refactor takes the planned shape, ", p.count, " of ", p.rows, " x ", p.cols, "; got ", a.count, " of ",
+          a.first.rows, " x ", a.first.cols);
+    rank_.reset();
+    where_ = a.first.memory;
+    const Mat input = bring(a);
+    if (options_.check_finite)
+      for (Index b = 0; b < p.count; ++b) dense::check_finite<B, T>(f_.queue(), "A", input.matrix(b));
+    f_.run(input);
+  }
+  /// For qr_in_place: v() already holds the data.
+  void factor_in_place() {
+    if (options_.check_finite) dense::check_finite<B, T>(f_.queue(), "A", f_.v());
+    f_.run(f_.v());
+  }
+
+  Matrix<T> r(Columns columns) override {
+    const Plan& p = f_.plan();
+    check(columns == Columns::thin || p.count == 1, ErrorCode::invalid_argument, "a batch gives thin R only");
+    const Index k = f_.k(), n = p.cols;
+    if (columns == Columns::full && p.rows > k) {
+      dense::Temporary<B, T> full(f_.queue(), p.rows, n);
+      f_.queue().fill(full.matrix, T(0), T(0));
+      f_.queue().copy(f_.r_source(), full.matrix.block(0, 0, k, n), backend::Part::upper);
+      return finish(dense::export_matrix<B, T>(f_.queue(), full.matrix, where_));
+    }
+    dense::Temporary<B, T> out(f_.queue(), k, n * p.count);
+    f_.queue().copy(f_.r_source(), side_by_side(out.matrix, n), backend::Part::upper);
+    return finish(dense::export_matrix<B, T>(f_.queue(), out.matrix, where_));
+  }
+
+  Matrix<T> q(Columns columns) override {
+    const Plan& p = f_.plan();
+    check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+    check(columns == Columns::thin || p.q != QForm::thin, ErrorCode::unavailable,
+          "full Q needs reflectors; factor with QForm::implicit or lapack");
+    check(columns == Columns::thin || p.count == 1, ErrorCode::invalid_argument, "a batch gives thin Q only");
+    const Index cols = columns == Columns::thin ? f_.k() : p.rows;
+    dense::Temporary<B, T> out(f_.queue(), p.rows, cols * p.count);
+    const Mat target = side_by_side(out.matrix, cols);
+    if (p.q == QForm::thin)
+      f_.queue().copy(f_.q(), target, backend::Part::all);
+    else
+      f_.form(target);
+    return finish(dense::export_matrix<B, T>(f_.queue(), out.matrix, where_));
+  }
+
+  void apply(MatrixView<T> c, Side side, bool transpose) override {
+    const Index m = f_.plan().rows;
+    dense::check_view("c", c);
+    check(f_.keeps_reflectors(), ErrorCode::unavailable,
+          "applying Q needs reflectors; factor with QForm::implicit or lapack, not ", to_string(f_.plan().q));
+    check((side == Side::left ? c.rows : c.cols) == m, ErrorCode::invalid_argument, "c is ", c.rows, " x ", c.cols,
+          ", but Q is ", m, " x ", m, " and is applied from the ", side == Side::left ? "left" : "right");
+    if (c.rows == 0 || c.cols == 0) return;
+    // C Q = (Qᵀ Cᵀ)ᵀ: the same memory read the other way round
+    MatrixView<T> v = c;
+    if (side == Side::right) {
+      std::swap(v.rows, v.cols);
+      v.layout = c.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
+    }
+    const bool forwards = (side == Side::left) == transpose;
+    const auto op = forwards ? backend::Op::transpose : backend::Op::none;
+    if (dense::is_resident<B>(v) && v.layout == Layout::column_major) {
+      f_.apply(op, dense::as_device<B>(v));
+      return;
+    }
+    dense::Temporary<B, T> staged(f_.queue(), v.rows, v.cols);
+    dense::load<B, T>(f_.queue(), v, staged.matrix);
+    f_.apply(op, staged.matrix);
+    dense::store<B, T>(f_.queue(), staged.matrix, v);
+    f_.queue().synchronize();
+  }
+
+  Solution<T> solve(MatrixView<const T> b, const SolveOptions& options) override {
+    return dense::solve(f_, view(), profile_, b, options, b.memory);
+  }
+  double condition() override { return view().condition; }
+
+  RankReport rank(double tolerance) override {
+    RankReport report;
+    dense::RankView& v = view();
+    report.full = f_.k();
+    report.condition = v.condition;
+    report.rank = dense::numerical_rank(v.pivot(), relative(tolerance), &report.tolerance);
+    return report;
+  }
+
+  Determinant determinant() override { return dense::determinant(f_, view()); }
+  Matrix<T> range_basis(double tolerance) override {
+    return dense::range_basis(f_, view(), relative(tolerance), where_);
+  }
+  Matrix<T> null_space_basis(double tolerance) override {
+    return dense::null_space_basis(f_, view(), relative(tolerance), where_);
+  }
+
+  Reflectors<T> reflectors() override {
+    check(f_.plan().q == QForm::lapack, ErrorCode::unavailable,
+          "LAPACK-shaped reflectors need QForm::lapack; this factorization has ", to_string(f_.plan().q));
+    check(f_.plan().count == 1, ErrorCode::invalid_argument, "a batch gives no reflectors");
+    Reflectors<T> out;
+    out.packed = dense::export_matrix<B, T>(f_.queue(), f_.v(), where_);
+    Mat tau = f_.tau_row();
+    tau = {tau.data, tau.cols, 1, std::max<Index>(tau.cols, 1), 0, 1};  // contiguous: the row is a column too
+    out.tau = finish(dense::export_matrix<B, T>(f_.queue(), tau, where_));
+    return out;
+  }
+
+  bool fell_back() override { return f_.fell_back(); }
+  dense::Factorization<B, T>& factorization() { return f_; }
+
+ private:
+  double relative(double tolerance) const {
+    return tolerance >= 0 ? tolerance : dense::default_tolerance<T>(f_.plan().rows, f_.plan().cols);
+  }
+  dense::RankView& view() {
+    check(f_.plan().count == 1, ErrorCode::invalid_argument, "rank and solve take one matrix, not a batch");
+    if (!rank_) rank_ = dense::rank_view(f_);
+    return *rank_;
+  }
+  Mat side_by_side(const Mat& all, Index cols) const {
+    return {all.data, all.rows, cols, all.ld, all.ld * cols, f_.plan().count};
+  }
+  Matrix<T> finish(Matrix<T> m) {
+    f_.queue().synchronize();
+    return m;
+  }
+
+  /// The batch on the device: where it is, or copied into the factorization's memory or a staging buffer.
+  Mat bring(const BatchView<const T>& a) {
+    const MatrixView<const T>& first = a.first;
+    if (dense::is_resident<B>(first) && first.layout == Layout::column_major) {
+      Mat m = dense::as_device<B>(first);
+      m.stride = a.stride;
+      m.count = a.count;
+      return m;
+    }
+    Mat target = f_.v();
+    if (!f_.keeps_reflectors()) {
+      if (staging_.bytes() == 0)
+        staging_ = dense::Buffer<B>(f_.queue(), std::max<Index>(first.rows, 1) * first.cols * a.count * static_cast<Index>(sizeof(T)));
+      const Index ld = std::max<Index>(first.rows, 1);
+      target = {staging_.template as<T>(), first.rows, first.cols, ld, ld * first.cols, a.count};
+    }
+    if (a.count > 1 && first.layout == Layout::column_major && first.ld == first.rows && a.stride == first.rows * first.cols &&
+        target.stride == a.stride && target.ld == first.ld) {
+      f_.queue().upload(first.data, target.data, a.stride * a.count);
+      return target;
+    }
+    for (Index b = 0; b < a.count; ++b) {
+      MatrixView<const T> one = first;
+      if (one.buffer)
+        one.offset += b * a.stride;
+      else
+        one.data += b * a.stride;
+      dense::load<B, T>(f_.queue(), one, target.matrix(b));
+    }
+    return target;
+  }
+
+  Options options_;
+  plan::DeviceProfile profile_;
+  Memory where_;
+  dense::Factorization<B, T> f_;
+  std::optional<dense::RankView> rank_;
+  dense::Buffer<B> staging_;
+};
+
+/// What both scalar parts of an engine share.
+template <class B>
+class EngineBase : public Engine {
+ public:
+  explicit EngineBase(typename B::Queue queue) : queue_(std::move(queue)) {}
+  void synchronize() override { queue_.synchronize(); }
+  double time_ms(const std::function<void()>& fn) override {
+    const auto begin = queue_.record();
+    fn();
+    const auto end = queue_.record();
+    return queue_.elapsed_ms(begin, end);
+  }
+
+ protected:
+  template <class T>
+  plan::DeviceProfile profile() const {
+    plan::DeviceProfile p;
+    p.backend = this->backend();
+    p.limits = queue_.limits(T{});
+    check(sizeof(T) == 4 || p.limits.has_double, ErrorCode::unavailable,
+          "this device has no double precision; use float");
+    return p;
+  }
+  typename B::Queue queue_;
+};
+
+/// The members of ScalarEngine<T>, stacked on Base so that one class serves float and double.
+template <class B, class T, class Base>
+class ScalarPart : public Base {
+ public:
+  using Base::Base;
+
+  Matrix<T> allocate(Index rows, Index cols, T) override { return dense::device_matrix<B, T>(this->queue_, rows, cols); }
+
+  void copy(MatrixView<const T> source, MatrixView<T> target) override {
+    dense::check_view("source", source);
+    dense::check_view("destination", target);
+    check(source.rows == target.rows && source.cols == target.cols, ErrorCode::invalid_argument, "copy from ",
+          source.rows, " x ", source.cols, " to ", target.rows, " x ", target.cols);
+    auto& queue = this->queue_;
+    if (dense::is_resident<B>(target) && target.layout == Layout::column_major) {
+      dense::load<B, T>(queue, source, dense::as_device<B>(target));
+    } else {
+      dense::Temporary<B, T> staged(queue, source.rows, source.cols);
+      dense::load<B, T>(queue, source, staged.matrix);
+      dense::store<B, T>(queue, staged.matrix, target);
+    }
+    queue.synchronize();
+  }
+
+  Plan plan(Index rows, Index cols, Index count, const Options& options, T) override {
+    return plan::make_plan(this->template profile<T>(), rows, cols, count, sizeof(T), options);
+  }
+
+  std::unique_ptr<QRState<T>> qr(BatchView<const T> a, const Options& options) override {
+    dense::check_view("A", a.first);
+    check(a.count >= 0, ErrorCode::invalid_argument, "the batch's count must not be negative, got ", a.count);
+    const Index extent = a.first.layout == Layout::row_major ? a.first.rows : a.first.cols;
+    check(a.count <= 1 || a.stride >= a.first.ld * extent, ErrorCode::invalid_argument, "the batch's stride ", a.stride,
+          " is smaller than one matrix, ", a.first.ld * extent);
+    auto state = std::make_unique<QRStateOf<B, T>>(this->queue_, this->template profile<T>(),
+                                                   plan(a.first.rows, a.first.cols, a.count, options, T{}), options,
+                                                   a.first.memory);
+    state->refactor(a);
+    return state;
+  }
+
+  std::unique_ptr<QRState<T>> qr_in_place(MatrixView<T> a, const Options& options) override {
+    dense::check_view("A", a);
+    check(dense::is_resident<B>(a) && a.layout == Layout::column_major, ErrorCode::invalid_argument,
+          "qr_in_place takes a column-major matrix in the context's device memory");
+    check(options.q == QForm::implicit || options.q == QForm::lapack, ErrorCode::invalid_argument,
+          "qr_in_place keeps reflectors: QForm::implicit or lapack, not ", to_string(options.q));
+    auto state = std::make_unique<QRStateOf<B, T>>(this->queue_, this->template profile<T>(),
+                                                   plan(a.rows, a.cols, 1, options, T{}), options, a.memory,
+                                                   dense::as_device<B>(a));
+    state->factor_in_place();
+    return state;
+  }
+
+  LeastSquaresResult<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
+                                      const LeastSquaresOptions& options) override {
+    return dense::least_squares<B, T>(this->queue_, this->template profile<T>(), a, b, options);
+  }
+  Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) override {
+    return dense::svd<B, T>(this->queue_, this->template profile<T>(), a, options);
+  }
+  RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) override {
+    return rpca::robust_pca<B, T>(this->queue_, this->template profile<T>(), m, options);
+  }
+};
+
+template <class B>
+using BackendEngine = ScalarPart<B, double, ScalarPart<B, float, EngineBase<B>>>;
+
+}  // namespace qrane::detail

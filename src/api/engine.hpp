@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// From run-time choices to templates: a Context holds one Engine, and each backend instantiates one
+// (cpu_engine.cpp, opencl_engine.cpp, cuda_engine.cpp) from api/backend_engine.hpp.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <qrane/context.hpp>
+#include <qrane/least_squares.hpp>
+#include <qrane/robust_pca.hpp>
+#include <qrane/svd.hpp>
+
+#include "api/state.hpp"
+
+namespace qrane::detail {
+
+/// What an engine does for one scalar type.
+template <class T>
+class ScalarEngine {
+ public:
+  virtual ~ScalarEngine() = default;
+  virtual Matrix<T> allocate(Index rows, Index cols, T) = 0;
+  virtual void copy(MatrixView<const T> source, MatrixView<T> target) = 0;
+  virtual Plan plan(Index rows, Index cols, Index count, const Options& options, T) = 0;
+  virtual std::unique_ptr<QRState<T>> qr(BatchView<const T> a, const Options& options) = 0;
+  virtual std::unique_ptr<QRState<T>> qr_in_place(MatrixView<T> a, const Options& options) = 0;
+  virtual LeastSquaresResult<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
+                                              const LeastSquaresOptions& options) = 0;
+  virtual Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) = 0;
+  virtual RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) = 0;
+};
+
+class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
+ public:
+  ~Engine() override = default;
+  virtual Backend backend() const = 0;
+  virtual DeviceInfo info() const = 0;
+  virtual void synchronize() = 0;
+  /// Milliseconds that the work queued by fn takes, by device events on a GPU. For benchmarks.
+  virtual double time_ms(const std::function<void()>& fn) = 0;
+
+  template <class T>
+  ScalarEngine<T>& scalar() {
+    return *this;
+  }
+};
+
+std::shared_ptr<Engine> make_cpu_engine(const ContextOptions& options);
+std::shared_ptr<Engine> make_opencl_engine(const ContextOptions& options);
+std::shared_ptr<Engine> make_cuda_engine(const ContextOptions& options);
+BackendStatus cpu_status();
+BackendStatus opencl_status();
+BackendStatus cuda_status();
+
+}  // namespace qrane::detail

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// QR<T>, BatchQR<T> and the free functions: forwarding to the engine of the context.
+#include "api/engine.hpp"
+
+namespace qrane {
+
+template <class T>
+QR<T>::QR(std::unique_ptr<detail::QRState<T>> state) : state_(std::move(state)) {}
+template <class T>
+QR<T>::QR(QR&&) noexcept = default;
+template <class T>
+QR<T>& QR<T>::operator=(QR&&) noexcept = default;
+template <class T>
+QR<T>::~QR() = default;
+
+template <class T>
+Index QR<T>::rows() const {
+  return state_->plan().rows;
+}
+template <class T>
+Index QR<T>::cols() const {
+  return state_->plan().cols;
+}
+template <class T>
+const Plan& QR<T>::plan() const {
+  return state_->plan();
+}
+template <class T>
+Matrix<T> QR<T>::r(Columns columns) const {
+  return state_->r(columns);
+}
+template <class T>
+Matrix<T> QR<T>::q(Columns columns) const {
+  return state_->q(columns);
+}
+template <class T>
+void QR<T>::apply_q(MatrixView<T> c, Side side) const {
+  state_->apply(c, side, false);
+}
+template <class T>
+void QR<T>::apply_qt(MatrixView<T> c, Side side) const {
+  state_->apply(c, side, true);
+}
+template <class T>
+Solution<T> QR<T>::solve(MatrixView<const T> b, const SolveOptions& options) const {
+  return state_->solve(b, options);
+}
+template <class T>
+double QR<T>::condition() const {
+  return state_->condition();
+}
+template <class T>
+RankReport QR<T>::rank(double tolerance) const {
+  return state_->rank(tolerance);
+}
+template <class T>
+Determinant QR<T>::determinant() const {
+  return state_->determinant();
+}
+template <class T>
+Matrix<T> QR<T>::range_basis(double tolerance) const {
+  return state_->range_basis(tolerance);
+}
+template <class T>
+Matrix<T> QR<T>::null_space_basis(double tolerance) const {
+  return state_->null_space_basis(tolerance);
+}
+template <class T>
+Reflectors<T> QR<T>::reflectors() const {
+  return state_->reflectors();
+}
+template <class T>
+bool QR<T>::fell_back() const {
+  return state_->fell_back();
+}
+template <class T>
+void QR<T>::refactor(MatrixView<const T> a) {
+  state_->refactor({a, 0, 1});
+}
+
+template <class T>
+BatchQR<T>::BatchQR(std::unique_ptr<detail::QRState<T>> state) : state_(std::move(state)) {}
+template <class T>
+BatchQR<T>::BatchQR(BatchQR&&) noexcept = default;
+template <class T>
+BatchQR<T>& BatchQR<T>::operator=(BatchQR&&) noexcept = default;
+template <class T>
+BatchQR<T>::~BatchQR() = default;
+template <class T>
+Index BatchQR<T>::count() const {
+  return state_->plan().count;
+}
+template <class T>
+const Plan& BatchQR<T>::plan() const {
+  return state_->plan();
+}
+template <class T>
+Matrix<T> BatchQR<T>::r() const {
+  return state_->r(Columns::thin);
+}
+template <class T>
+Matrix<T> BatchQR<T>::q() const {
+  return state_->q(Columns::thin);
+}
+template <class T>
+void BatchQR<T>::refactor(BatchView<const T> a) {
+  state_->refactor(a);
+}
+
+template <class T>
+Plan plan_qr(const Context& context, Index rows, Index cols, const Options& options, Index count) {
+  return context.engine()->scalar<T>().plan(rows, cols, count, options, T{});
+}
+template <class T>
+QR<T> qr(const Context& context, MatrixView<const T> a, const Options& options) {
+  return QR<T>(context.engine()->scalar<T>().qr({a, 0, 1}, options));
+}
+template <class T>
+QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options) {
+  return QR<T>(context.engine()->scalar<T>().qr_in_place(a, options));
+}
+template <class T>
+BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options) {
+  return BatchQR<T>(context.engine()->scalar<T>().qr(a, options));
+}
+template <class T>
+LeastSquaresResult<T> least_squares(const Context& context, MatrixView<const T> a, MatrixView<const T> b,
+                                    const LeastSquaresOptions& options) {
+  return context.engine()->scalar<T>().least_squares(a, b, options);
+}
+template <class T>
+Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options) {
+  return context.engine()->scalar<T>().svd(a, options);
+}
+template <class T>
+RobustPca<T> robust_pca(const Context& context, MatrixView<const T> m, const RobustPcaOptions& options) {
+  return context.engine()->scalar<T>().robust_pca(m, options);
+}
+
+#define QRANE_INSTANTIATE(T)                                                                                          \
+  template class QR<T>;                                                                                               \
+  template class BatchQR<T>;                                                                                          \
+  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                                      \
+  template QR<T> qr(const Context&, MatrixView<const T>, const Options&);                                             \
+  template QR<T> qr_in_place(const Context&, MatrixView<T>, const Options&);                                          \
+  template BatchQR<T> qr(const Context&, BatchView<const T>, const Options&);                                         \
+  template LeastSquaresResult<T> least_squares(const Context&, MatrixView<const T>, MatrixView<const T>,              \
+                                               const LeastSquaresOptions&);                                           \
+  template Svd<T> svd(const Context&, MatrixView<const T>, const SvdOptions&);                                        \
+  template RobustPca<T> robust_pca(const Context&, MatrixView<const T>, const RobustPcaOptions&);
+QRANE_INSTANTIATE(float)
+QRANE_INSTANTIATE(double)
+#undef QRANE_INSTANTIATE
+
+}  // namespace qrane

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owned device memory, and one piece of it cut into several.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "backend/kernels.hpp"
+
+namespace qrane::dense {
+
+using backend::cast_pointer;
+
+/// Bytes of device memory, released with the object. Move-only.
+template <class B>
+class Buffer {
+ public:
+  using Queue = typename B::Queue;
+  Buffer() = default;
+  Buffer(const Queue& queue, Index bytes) : queue_(queue), data_(queue_->allocate(bytes)), bytes_(bytes) {}
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  ~Buffer() {
+    if (bytes_ > 0) queue_->release(data_);
+  }
+
+  Index bytes() const { return bytes_; }
+  template <class T>
+  typename B::template Pointer<T> as(Index byte_offset = 0) const {
+    return cast_pointer<T>(data_ + byte_offset);
+  }
+
+ private:
+  void swap(Buffer& other) noexcept {
+    std::swap(queue_, other.queue_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  std::optional<Queue> queue_;
+  typename B::template Pointer<std::byte> data_{};
+  Index bytes_ = 0;
+};
+
+/// Cuts pieces, each aligned to 256 bytes, from memory; with no memory it only counts.
+template <class B>
+class Carver {
+ public:
+  Carver() = default;
+  explicit Carver(typename B::template Pointer<std::byte> data) : data_(data), counting_(false) {}
+
+  template <class T>
+  typename B::template Pointer<T> take(Index count) {
+    const Index offset = used_;
+    used_ += (count * static_cast<Index>(sizeof(T)) + 255) / 256 * 256;
+    return counting_ ? typename B::template Pointer<T>{} : cast_pointer<T>(data_ + offset);
+  }
+  template <class T>
+  backend::DeviceMatrix<B, T> matrix(Index rows, Index cols, Index count = 1) {
+    // an empty matrix still needs a leading dimension that libraries accept
+    const Index ld = rows > 0 ? rows : 1;
+    return {take<T>(ld * cols * count), rows, cols, ld, ld * cols, count};
+  }
+  Index used() const { return used_; }
+
+ private:
+  typename B::template Pointer<std::byte> data_{};
+  bool counting_ = true;
+  Index used_ = 0;
+};
+
+}  // namespace qrane::dense

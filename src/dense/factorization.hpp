@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// One dense factorization on one backend: memory, the algorithm its plan names, and what R and Q give directly.
+// What consumes a factorization (solve, rank, bases, SVD) is in dense/consume.hpp.
+//
+//                 v_                     t_            r_               q_
+//   implicit      reflectors and R       T factors     -                -
+//   lapack        as LAPACK's geqrf      T factors     -                -
+//   thin          workspace              workspace     R                thin Q
+//   none          workspace              workspace     R                -
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "api/state.hpp"
+#include "dense/blocked.hpp"
+#include "dense/cholesky_qr.hpp"
+#include "dense/transfer.hpp"
+#include "plan/plan.hpp"
+
+namespace qrane::dense {
+
+template <class B, class T>
+class Factorization {
+ public:
+  using Queue = typename B::Queue;
+  using Mat = backend::DeviceMatrix<B, T>;
+
+  /// Allocates everything that `plan` needs. `in_place`: memory of the user that becomes v_.
+  Factorization(Queue queue, Plan plan, std::optional<Mat> in_place = {}) : queue_(std::move(queue)), plan_(std::move(plan)) {
+    make_schedules();
+    Carver<B> sizes;
+    carve(sizes, in_place);
+    plan_.workspace_bytes = sizes.used();
+    memory_ = Buffer<B>(queue_, sizes.used());
+    Carver<B> carver(memory_.template as<std::byte>());
+    carve(carver, in_place);
+  }
+
+  /// Factors `a` (only read); neither allocates nor waits. With `in_place` memory pass v().
+  void run(const Mat& a) {
+    if (plan_.count == 0) return;
+    if (plan_.algorithm == Algorithm::cholesky_qr) {
+      cholesky_qr(queue_, *tree_, a, r_, q_, plan_.passes, plan_.guard_limit, cholesky_);
+      return;
+    }
+    if (!(a.data == v_.data)) queue_.copy(a, v_, backend::Part::all);
+    if (plan_.algorithm == Algorithm::blocked) {
+      blocked(queue_, blocked_schedule_, v_, t_, blocked_);
+    } else {
+      caqr(queue_, implicit());
+    }
+    if (keeps_reflectors()) return;
+    queue_.copy(v_.block(0, 0, k(), plan_.cols), r_, backend::Part::upper);
+    if (plan_.q == QForm::thin) form(q_);
+  }
+
+  Queue& queue() { return queue_; }
+  const Plan& plan() const { return plan_; }
+  Index k() const { return std::min(plan_.rows, plan_.cols); }
+  bool keeps_reflectors() const { return plan_.q == QForm::implicit || plan_.q == QForm::lapack; }
+
+  /// The matrix whose upper triangle is R: k x n.
+  Mat r_source() const { return keeps_reflectors() ? v_.block(0, 0, k(), plan_.cols) : r_; }
+  const Mat& v() const { return v_; }
+  const Mat& q() const { return q_; }
+  Mat t() const { return t_; }
+
+  /// out := the first out.cols columns of Q; needs reflectors.
+  void form(const Mat& out) {
+    if (plan_.algorithm == Algorithm::blocked) {
+      queue_.fill(out, T(0), T(1));
+      apply_blocked_columns(backend::Op::none, out, true);
+    } else {
+      form_q(queue_, implicit(), out);
+    }
+  }
+
+  /// C := op(Q) C with the full m x m Q; needs reflectors.
+  void apply(backend::Op op, const Mat& c) {
+    if (plan_.algorithm == Algorithm::blocked)
+      apply_blocked_columns(op, c, false);
+    else
+      dense::apply(queue_, implicit(), op, c);
+  }
+
+  /// tau of every reflector, in any order: T's diagonals. For the determinant's sign.
+  std::vector<T> taus() {
+    std::vector<T> out;
+    if (plan_.algorithm == Algorithm::blocked) {
+      const Matrix<T> t = host_copy(tau_row());
+      out.assign(t.data(), t.data() + t.cols());
+      return out;
+    }
+    const Schedule& s = tree_->schedule;
+    Matrix<T> t = Matrix<T>::host(s.t_elements, 1);
+    queue_.download(t_.data, t.data(), s.t_elements);
+    for (const backend::BlockTask& task : s.tasks)
+      for (Index j = 0; j < task.cols; ++j)
+        out.push_back(t.data()[task.t + j / s.inner * s.inner * s.inner + j % s.inner * (s.inner + 1)]);
+    return out;
+  }
+
+  /// 1 x k: tau of the LAPACK-shaped reflectors, a view of the T factors' diagonals panel by panel.
+  Mat tau_row() {
+    const Index b = plan_.panel_cols;
+    tau_ = Buffer<B>(queue_, std::max<Index>(k(), 1) * static_cast<Index>(sizeof(T)));
+    const Mat tau{tau_.template as<T>(), 1, k(), 1, 0, 1};
+    for (Index p = 0; p * b < k(); ++p) {
+      const Index n = std::min(b, k() - p * b);
+      const Mat diagonal{t_.data + p * b * b, 1, n, b + 1, 0, 1};
+      queue_.copy(diagonal, tau.columns(p * b, n), backend::Part::all);
+    }
+    return tau;
+  }
+
+  bool fell_back() {
+    if (plan_.algorithm != Algorithm::cholesky_qr) return false;
+    std::int32_t failed = 0;
+    queue_.download(cholesky_.failed, &failed, 1);
+    return failed != 0;
+  }
+
+ private:
+  ImplicitQ<B, T> implicit() const { return {tree_.get(), v_, t_.data}; }
+
+  Matrix<T> host_copy(const Mat& a) {
+    Matrix<T> out = Matrix<T>::host(a.rows, a.cols);
+    store<B, T>(queue_, a, out.view());
+    return out;
+  }
+
+  void make_schedules() {
+    const TreeShape shape{plan_.block_rows, plan_.arity, plan_.inner};
+    if (plan_.algorithm == Algorithm::blocked) {
+      blocked_schedule_ = make_blocked_schedule<B>(queue_, plan_.rows, plan_.cols, plan_.count, plan_.panel_cols, shape);
+    } else {
+      tree_ = std::make_unique<DeviceSchedule<B>>(
+          queue_, make_schedule(plan_.rows, plan_.cols, plan_.count, plan_.panel_cols, shape));
+    }
+  }
+
+  void carve(Carver<B>& carver, const std::optional<Mat>& in_place) {
+    const Index m = plan_.rows, n = plan_.cols, batch = plan_.count;
+    const bool thin = plan_.q == QForm::thin;
+    if (!keeps_reflectors()) r_ = carver.template matrix<T>(k(), n, batch);
+    q_ = thin ? carver.template matrix<T>(m, k(), batch) : Mat{};
+    if (plan_.algorithm == Algorithm::cholesky_qr) {
+      cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, tree_->schedule.t_elements);
+      return;
+    }
+    v_ = in_place ? *in_place : carver.template matrix<T>(m, n, batch);
+    if (plan_.algorithm == Algorithm::blocked) {
+      const Index b = plan_.panel_cols;
+      const Index panels = (k() + b - 1) / b;
+      t_ = carver.template matrix<T>(b, b * panels, batch);
+      Index t_elements = 0;
+      for (const auto& panel : blocked_schedule_.panels) t_elements = std::max(t_elements, panel->schedule.t_elements);
+      // W is as wide as what Q may be applied to in one go: the trailing matrix, or Q's own columns
+      blocked_ = BlockedWorkspace<B, T>(carver, m, std::max(n, k()), batch, b, t_elements);
+    } else {
+      t_ = carver.template matrix<T>(std::max<Index>(tree_->schedule.t_elements, 1), 1);
+    }
+  }
+
+  /// apply_blocked over as many columns at a time as the workspace is wide.
+  void apply_blocked_columns(backend::Op op, const Mat& c, bool identity) {
+    const Index wide = std::max<Index>(blocked_.w.cols, 1);
+    if (identity && c.cols <= wide) {
+      apply_blocked(queue_, plan_.panel_cols, v_, t_, op, c, blocked_, true);
+      return;
+    }
+    for (Index first = 0; first < c.cols; first += wide)
+      apply_blocked(queue_, plan_.panel_cols, v_, t_, op, c.columns(first, std::min(wide, c.cols - first)), blocked_);
+  }
+
+  Queue queue_;
+  Plan plan_;
+  std::unique_ptr<DeviceSchedule<B>> tree_;
+  BlockedSchedule<B> blocked_schedule_;
+  Buffer<B> memory_;
+  Buffer<B> tau_;
+  Mat v_, t_, r_, q_;
+  BlockedWorkspace<B, T> blocked_;
+  CholeskyWorkspace<B, T> cholesky_;
+};
+
+}  // namespace qrane::dense

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between a user's views and a backend's matrices. Device memory given in never passes through the host.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include <qrane/error.hpp>
+#include <qrane/matrix.hpp>
+
+#include "backend/cpu/cpu.hpp"
+#include "dense/buffer.hpp"
+#include "dense/small_host.hpp"
+
+namespace qrane::dense {
+
+/// Throws Error{invalid_argument} naming `name` unless the view makes sense.
+template <class T>
+void check_view(const char* name, const MatrixView<T>& v) {
+  using detail::check;
+  constexpr auto code = ErrorCode::invalid_argument;
+  check(v.rows >= 0, code, name, ": rows must not be negative, got ", v.rows);
+  check(v.cols >= 0, code, name, ": cols must not be negative, got ", v.cols);
+  const bool row_major = v.layout == Layout::row_major;
+  const Index least = row_major ? v.cols : v.rows;
+  check(v.ld >= least || v.rows == 0 || v.cols == 0, code, name, ": leading dimension ld = ", v.ld, " is smaller than ",
+        row_major ? "cols = " : "rows = ", least);
+  check(v.data || v.buffer || v.rows == 0 || v.cols == 0, code, name, ": data is null for a ", v.rows, " x ", v.cols,
+        " matrix");
+}
+
+template <class B, class T>
+bool is_resident(const MatrixView<T>& v) {
+  return v.memory == Memory::device || std::is_same_v<B, backend::Cpu>;
+}
+
+/// The memory of a resident view, element (0, 0) first; row-major is seen as its transpose.
+template <class B, class T>
+backend::DeviceMatrix<B, std::remove_const_t<T>> as_device(const MatrixView<T>& v) {
+  using U = std::remove_const_t<T>;
+  typename B::template Pointer<U> p{};
+  if constexpr (std::is_pointer_v<typename B::template Pointer<U>>) {
+    p = const_cast<U*>(v.data);
+  } else {
+    p.memory = static_cast<decltype(p.memory)>(v.buffer);
+    p.offset = v.offset * static_cast<Index>(sizeof(U));
+  }
+  const bool row_major = v.layout == Layout::row_major;
+  const Index rows = row_major ? v.cols : v.rows;
+  const Index cols = row_major ? v.rows : v.cols;
+  return {p, rows, cols, std::max<Index>({v.ld, rows, 1}), 0, 1};
+}
+
+/// A view of device memory that qrane owns.
+template <class B, class T>
+MatrixView<T> as_view(const backend::DeviceMatrix<B, T>& a) {
+  MatrixView<T> v(nullptr, a.rows, a.cols, a.ld, Memory::device);
+  if constexpr (std::is_pointer_v<typename B::template Pointer<T>>) {
+    v.data = a.data;
+  } else {
+    v.buffer = a.data.memory;
+    v.offset = a.data.offset / static_cast<Index>(sizeof(T));
+  }
+  return v;
+}
+
+/// Rows and columns of host memory as one contiguous column-major piece of its storage order.
+template <class T>
+std::vector<T> packed(const T* data, Index rows, Index cols, Index ld) {
+  std::vector<T> out(static_cast<std::size_t>(rows * cols));
+  for (Index j = 0; j < cols; ++j) std::copy(data + j * ld, data + j * ld + rows, out.data() + j * rows);
+  return out;
+}
+
+/// target := the matrix that `v` shows; target has v's shape.
+template <class B, class T>
+void load(typename B::Queue& queue, const MatrixView<const T>& v, const backend::DeviceMatrix<B, T>& target) {
+  if (v.rows == 0 || v.cols == 0) return;
+  const bool row_major = v.layout == Layout::row_major;
+  if (is_resident<B>(v)) {
+    const auto source = as_device<B>(v);
+    if (row_major)
+      queue.transpose(source, target);
+    else
+      queue.copy(source, target, backend::Part::all);
+    return;
+  }
+  const Index rows = row_major ? v.cols : v.rows;  // in storage order
+  const Index cols = row_major ? v.rows : v.cols;
+  std::vector<T> pack;
+  const T* source = v.data;
+  if (v.ld != rows) {
+    pack = packed(v.data, rows, cols, v.ld);
+    source = pack.data();
+  }
+  if (!row_major && target.ld == rows) {
+    queue.upload(source, target.data, rows * cols);
+    return;
+  }
+  Buffer<B> staging(queue, rows * cols * static_cast<Index>(sizeof(T)));
+  const backend::DeviceMatrix<B, T> staged{staging.template as<T>(), rows, cols, rows, 0, 1};
+  queue.upload(source, staged.data, rows * cols);
+  if (row_major)
+    queue.transpose(staged, target);
+  else
+    queue.copy(staged, target, backend::Part::all);
+  queue.synchronize();
+}
+
+/// The matrix that `v` shows := source. Waits when v is in host memory.
+template <class B, class T>
+void store(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& source, const MatrixView<T>& v) {
+  if (v.rows == 0 || v.cols == 0) return;
+  const bool row_major = v.layout == Layout::row_major;
+  if (is_resident<B>(v)) {
+    const auto target = as_device<B>(v);
+    if (row_major)
+      queue.transpose(source, target);
+    else
+      queue.copy(source, target, backend::Part::all);
+    return;
+  }
+  const Index rows = row_major ? v.cols : v.rows;
+  const Index cols = row_major ? v.rows : v.cols;
+  backend::DeviceMatrix<B, T> staged = source;
+  Buffer<B> staging;
+  if (row_major || source.ld != rows) {
+    staging = Buffer<B>(queue, rows * cols * static_cast<Index>(sizeof(T)));
+    staged = {staging.template as<T>(), rows, cols, rows, 0, 1};
+    if (row_major)
+      queue.transpose(source, staged);
+    else
+      queue.copy(source, staged, backend::Part::all);
+  }
+  if (v.ld == rows) {
+    queue.download(staged.data, v.data, rows * cols);
+    return;
+  }
+  std::vector<T> pack(static_cast<std::size_t>(rows * cols));
+  queue.download(staged.data, pack.data(), rows * cols);
+  for (Index j = 0; j < cols; ++j) std::copy(pack.data() + j * rows, pack.data() + (j + 1) * rows, v.data + j * v.ld);
+}
+
+/// Uninitialized owned matrix in the backend's memory.
+template <class B, class T>
+Matrix<T> device_matrix(const typename B::Queue& queue, Index rows, Index cols) {
+  using detail::check;
+  check(rows >= 0 && cols >= 0, ErrorCode::invalid_argument, "a matrix of ", rows, " x ", cols, " has a negative size");
+  check(cols == 0 || rows <= std::numeric_limits<Index>::max() / 16 / static_cast<Index>(sizeof(T)) / cols,
+        ErrorCode::invalid_argument, "a matrix of ", rows, " x ", cols, " overflows 64-bit sizes");
+  auto storage = std::make_shared<Buffer<B>>(queue, rows * cols * static_cast<Index>(sizeof(T)));
+  const backend::DeviceMatrix<B, T> a{storage->template as<T>(), rows, cols, std::max<Index>(rows, 1), 0, 1};
+  return Matrix<T>(as_view<B, T>(a), std::move(storage));
+}
+
+/// A copy of a device matrix where the user wants it.
+template <class B, class T>
+Matrix<T> export_matrix(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& source, Memory where) {
+  Matrix<T> out = where == Memory::host ? Matrix<T>::host(source.rows, source.cols)
+                                        : device_matrix<B, T>(queue, source.rows, source.cols);
+  store<B, T>(queue, source, out.view());
+  return out;
+}
+
+/// A device matrix on the host, in double.
+template <class B, class T>
+HostMatrix to_host_matrix(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& source) {
+  Matrix<T> copy = Matrix<T>::host(source.rows, source.cols);
+  store<B, T>(queue, source, copy.view());
+  HostMatrix out(source.rows, source.cols);
+  for (Index j = 0; j < out.cols; ++j)
+    for (Index i = 0; i < out.rows; ++i) out(i, j) = static_cast<double>(copy(i, j));
+  return out;
+}
+
+template <class T>
+Matrix<T> from_host_matrix(const HostMatrix& a) {
+  Matrix<T> out = Matrix<T>::host(a.rows, a.cols);
+  for (Index j = 0; j < a.cols; ++j)
+    for (Index i = 0; i < a.rows; ++i) out(i, j) = static_cast<T>(a(i, j));
+  return out;
+}
+
+/// Throws Error{not_finite} naming the first NaN or Inf of a matrix on the device.
+template <class B, class T>
+void check_finite(typename B::Queue& queue, const char* name, const backend::DeviceMatrix<B, T>& a) {
+  if (a.rows == 0 || a.cols == 0) return;
+  const Buffer<B> result(queue, 256 + (Index{1} << 20));
+  const backend::Scratch<B> scratch{result.template as<std::byte>(256), Index{1} << 20};
+  std::int64_t position[2];
+  queue.first_not_finite(a, result.template as<std::int64_t>(), scratch);
+  queue.download(result.template as<std::int64_t>(), position, 2);
+  detail::check(position[0] < 0, ErrorCode::not_finite, name, " has a NaN or Inf at row ", position[0], ", column ",
+                position[1], " (0-based)");
+}
+
+}  // namespace qrane::dense

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Robust PCA by augmented Lagrangian, M = L + S (include/qrane/robust_pca.hpp names the sources).
+//
+//     L = D_{1/mu}(X)               X = M - S + Y / mu, singular values thresholded
+//     S = shrink(M - L + Y / mu, lambda / mu)
+//     Y = Y + mu (M - L - S),  mu = rho mu
+//
+// Thresholding needs neither U nor Q: with X = Q R and R = U_R Σ Vᵀ,
+//     D_τ(X) = X P,  P = V diag(max(0, 1 - τ / σ)) Vᵀ            (n x n)
+// so an iteration is one QR for R alone, an n x n SVD on the host, one product, and one fused pass that
+// writes S, Y and the next X. Data stays on the device; R, P and one number travel.
+#pragma once
+
+#include <chrono>
+#include <cmath>
+
+#include <qrane/robust_pca.hpp>
+
+#include "dense/factorization.hpp"
+
+namespace qrane::rpca {
+
+/// P of singular value thresholding at tau for X with the R factor r; rank and the largest singular value.
+struct Threshold {
+  dense::HostMatrix projector;
+  Index rank = 0;
+};
+inline Threshold singular_value_threshold(const dense::HostSvd& svd, double tau) {
+  const Index n = svd.vt.cols;
+  Threshold out{dense::HostMatrix(n, n), 0};
+  dense::HostMatrix& p = out.projector;
+  while (out.rank < static_cast<Index>(svd.s.size()) && svd.s[out.rank] > tau) ++out.rank;
+  for (Index c = 0; c < out.rank; ++c) {
+    const double keep = 1 - tau / svd.s[c];
+    for (Index j = 0; j < n; ++j) {
+      const double weight = keep * svd.vt(c, j);
+      for (Index i = 0; i < n; ++i) p(i, j) += svd.vt(c, i) * weight;
+    }
+  }
+  return out;
+}
+
+/// The matrices of one problem, all m x n with m >= n, contiguous.
+template <class B, class T>
+struct Work {
+  dense::Buffer<B> memory;
+  backend::DeviceMatrix<B, T> m, l, y, s, x, projector;
+  typename B::template Pointer<double> residual{};
+  backend::Scratch<B> scratch;
+
+  Work(const typename B::Queue& queue, Index rows, Index cols) {
+    dense::Carver<B> sizes;
+    carve(sizes, rows, cols);
+    memory = dense::Buffer<B>(queue, sizes.used());
+    dense::Carver<B> carver(memory.template as<std::byte>());
+    carve(carver, rows, cols);
+  }
+
+ private:
+  void carve(dense::Carver<B>& carver, Index rows, Index cols) {
+    for (auto* a : {&m, &l, &y, &s, &x}) *a = carver.template matrix<T>(rows, cols);
+    projector = carver.template matrix<T>(cols, cols);
+    residual = carver.template take<double>(1);
+    scratch.bytes = Index{1} << 20;
+    scratch.data = carver.template take<std::byte>(scratch.bytes);
+  }
+};
+
+template <class B, class T>
+class Iteration {
+ public:
+  using Queue = typename B::Queue;
+
+  Iteration(Queue queue, const plan::DeviceProfile& profile, Index rows, Index cols, const RobustPcaOptions& options)
+      : queue_(queue), options_(options), work(queue_, rows, cols), factorization_(queue_, r_only(profile, rows, cols)) {}
+
+  /// Runs to the end; work.m holds M. Results are in work.l and work.s.
+  void run(RobustPca<T>& result) {
+    start();
+    const auto begin = std::chrono::steady_clock::now();
+    const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+    for (int i = 1; i <= options_.max_iterations && !result.converged; ++i) {
+      const dense::HostSvd svd = factor(work.x);
+      const Threshold threshold = singular_value_threshold(svd, 1 / mu_);
+      const double residual = step(threshold.projector);
+      result.iterations = i;
+      result.rank = threshold.rank;
+      result.residual = norm_ > 0 ? residual / norm_ : residual;
+      result.converged = result.residual <= options_.tolerance;
+      result.seconds = seconds();
+      if (options_.on_iteration && !options_.on_iteration({i, result.residual, result.rank, used_mu_, result.seconds})) break;
+      if (std::isnan(result.residual)) break;
+    }
+  }
+
+ private:
+  static Plan r_only(const plan::DeviceProfile& profile, Index rows, Index cols) {
+    Options options;
+    options.q = QForm::none;
+    return plan::make_plan(profile, rows, cols, 1, sizeof(T), options);
+  }
+
+  dense::HostSvd factor(const backend::DeviceMatrix<B, T>& a) {
+    factorization_.run(a);
+    return dense::host_svd(dense::to_host_matrix<B, T>(queue_, factorization_.r_source()), true);
+  }
+
+  double read(typename B::template Pointer<double> p) {
+    double value = 0;
+    queue_.download(p, &value, 1);
+    return value;
+  }
+
+  /// mu, lambda, Y and the first X.
+  void start() {
+    const double m = static_cast<double>(work.m.rows), n = static_cast<double>(work.m.cols);
+    lambda_ = options_.lambda_multiplier / std::sqrt(std::max(m, n));
+    queue_.sum_squares(work.m, work.residual, work.scratch);
+    norm_ = std::sqrt(read(work.residual));
+    queue_.fill(work.l, T(0), T(0));
+    queue_.fill(work.s, T(0), T(0));
+    queue_.fill(work.y, T(0), T(0));
+    if (options_.method == RobustPcaMethod::alternating) {
+      queue_.sum_abs(work.m, work.residual, work.scratch);
+      const double sum = read(work.residual);
+      mu_ = options_.mu > 0 ? options_.mu : m * n / (4 * (sum > 0 ? sum : 1));
+      queue_.copy(work.m, work.x, backend::Part::all);  // X = M: S = Y = 0
+      return;
+    }
+    const dense::HostSvd svd = factor(work.m);
+    const double norm2 = svd.s.empty() || svd.s[0] == 0 ? 1 : svd.s[0];
+    queue_.max_abs(work.m, work.residual, work.scratch);
+    const double dual_norm = std::max(norm2, read(work.residual) / lambda_);
+    mu_ = options_.mu > 0 ? options_.mu : 1.25 / norm2;
+    most_mu_ = mu_ * 1e7;
+    // Y = M / J(M) and X = M + Y / mu: the pass with L = Y = 0, mu = 1 / J and everything shrunk away
+    backend::RobustPcaPass<B, T> pass = pass_of(1 / dual_norm, mu_);
+    pass.threshold = std::numeric_limits<double>::max();
+    queue_.robust_pca_pass(pass, work.scratch);
+  }
+
+  /// L, S, Y and the next X; returns ‖M - L - S‖_F.
+  double step(const dense::HostMatrix& projector) {
+    using backend::Op;
+    const Matrix<T> p = dense::from_host_matrix<T>(projector);
+    dense::load<B, T>(queue_, p.view(), work.projector);
+    queue_.gemm(Op::none, Op::none, T(1), work.x, work.projector, T(0), work.l);
+    used_mu_ = mu_;
+    const double next = options_.method == RobustPcaMethod::inexact_alm ? std::min(mu_ * options_.rho, most_mu_) : mu_;
+    backend::RobustPcaPass<B, T> pass = pass_of(mu_, next);
+    pass.threshold = lambda_ / mu_;
+    queue_.robust_pca_pass(pass, work.scratch);
+    mu_ = next;
+    return std::sqrt(read(work.residual));
+  }
+
+  backend::RobustPcaPass<B, T> pass_of(double mu, double mu_next) {
+    backend::RobustPcaPass<B, T> pass;
+    pass.m = work.m;
+    pass.l = work.l;
+    pass.y = work.y;
+    pass.s = work.s;
+    pass.x = work.x;
+    pass.mu = mu;
+    pass.mu_next = mu_next;
+    pass.residual_squared = work.residual;
+    return pass;
+  }
+
+  Queue queue_;
+  RobustPcaOptions options_;
+  double norm_ = 0, lambda_ = 0, mu_ = 0, used_mu_ = 0, most_mu_ = 0;
+
+ public:
+  Work<B, T> work;
+
+ private:
+  dense::Factorization<B, T> factorization_;
+};
+
+inline void check_options(const RobustPcaOptions& o) {
+  using detail::check;
+  constexpr auto code = ErrorCode::invalid_argument;
+  check(o.tolerance >= 0, code, "RobustPcaOptions::tolerance must not be negative, got ", o.tolerance);
+  check(o.max_iterations > 0, code, "RobustPcaOptions::max_iterations must be positive, got ", o.max_iterations);
+  check(o.lambda_multiplier > 0, code, "RobustPcaOptions::lambda_multiplier must be positive, got ", o.lambda_multiplier);
+  check(o.mu >= 0, code, "RobustPcaOptions::mu must not be negative, got ", o.mu);
+  check(o.rho > 1 || o.method == RobustPcaMethod::alternating, code, "RobustPcaOptions::rho must exceed 1, got ", o.rho);
+}
+
+/// M of any shape; a wide one is separated as its transpose.
+template <class B, class T>
+RobustPca<T> robust_pca(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixView<const T> m,
+                        const RobustPcaOptions& options) {
+  dense::check_view("m", m);
+  check_options(options);
+  RobustPca<T> result;
+  const bool wide = m.rows < m.cols;
+  if (wide) {  // the storage of M read the other way round is its transpose
+    std::swap(m.rows, m.cols);
+    m.layout = m.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
+  }
+  Iteration<B, T> iteration(queue, profile, m.rows, m.cols, options);
+  auto& work = iteration.work;
+  dense::load<B, T>(queue, m, work.m);
+  if (options.check_finite) dense::check_finite<B, T>(queue, "m", work.m);
+  if (m.rows > 0 && m.cols > 0)
+    iteration.run(result);
+  else
+    result.converged = true;
+  const auto out = [&](const backend::DeviceMatrix<B, T>& a) {
+    Matrix<T> r = m.memory == Memory::host ? Matrix<T>::host(wide ? a.cols : a.rows, wide ? a.rows : a.cols)
+                                           : dense::device_matrix<B, T>(queue, wide ? a.cols : a.rows, wide ? a.rows : a.cols);
+    MatrixView<T> v = r.view();
+    if (wide) {
+      std::swap(v.rows, v.cols);
+      v.layout = Layout::row_major;
+    }
+    dense::store<B, T>(queue, a, v);
+    return r;
+  };
+  result.low_rank = out(work.l);
+  result.sparse = out(work.s);
+  queue.synchronize();
+  return result;
+}
+
+}  // namespace qrane::rpca
