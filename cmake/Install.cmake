@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake --install: headers, library, command, CMake package (find_package(qrane) gives qrane::qrane), pkg-config file,
-# licence. The installed tree may be moved: nothing in it but paths of other packages' libraries is absolute.
+# cmake --install: headers, library, CMake package (find_package(qrane) gives qrane::qrane), pkg-config file, licence;
+# cli/ adds the command. The installed tree may be moved: nothing in it but paths of other packages' libraries is absolute.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(QRANE_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qrane)
@@ -12,12 +12,6 @@ install(TARGETS qrane EXPORT qraneTargets
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/qrane DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-
-if(TARGET qrane_cli)
-  file(RELATIVE_PATH bin_to_lib ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(qrane_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
-  install(TARGETS qrane_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
 
 # Users of a shared qrane need nothing else; users of a static one link what it is made of.
 get_target_property(qrane_type qrane TYPE)
