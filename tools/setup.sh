@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
 # What ./quickstart and ./check share; sourced by them, from the repository's root.
 
 say() { printf '%s\n' "$*"; }
@@ -56,5 +57,5 @@ json_number() {
   tr -d '\n' <"$1" | grep -oE "\"$2\": *\[? *-?[0-9][0-9.eE+-]*" | head -n 1 | grep -oE -- '-?[0-9][0-9.eE+-]*$' || true
 }
 
-# rounded NUMBER [FORMAT]
-rounded() { LC_ALL=C printf "${2:-%.3g}" "${1:-nan}"; }
+# Three digits of a number; "nan" for none.
+rounded() { LC_ALL=C printf '%.3g' "${1:-nan}"; }
