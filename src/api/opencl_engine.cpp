@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/backend_engine.hpp"
+#include "backend/opencl/queue.hpp"
+
+namespace qrane::detail {
+
+namespace {
+
+class OpenCLEngine final : public BackendEngine<backend::OpenCL> {
+ public:
+  OpenCLEngine(backend::opencl::Queue queue, int device) : BackendEngine(std::move(queue)), device_(device) {}
+  Backend backend() const override { return Backend::opencl; }
+  DeviceInfo info() const override { return backend::opencl::device_infos().at(static_cast<std::size_t>(device_)); }
+
+ private:
+  int device_;
+};
+
+}  // namespace
+
+std::shared_ptr<Engine> make_opencl_engine(const ContextOptions& options) {
+  return std::make_shared<OpenCLEngine>(
+      backend::opencl::Queue(options.device, static_cast<cl_command_queue>(options.stream), options.memory_limit_bytes),
+      options.device);
+}
+
+BackendStatus opencl_status() {
+  BackendStatus status;
+  status.backend = Backend::opencl;
+  status.devices = backend::opencl::device_infos(&status.reason);
+  status.available = !status.devices.empty();
+  return status;
+}
+
+}  // namespace qrane::detail
