@@ -8,7 +8,7 @@ namespace {
 
 class CudaEngine final : public BackendEngine<backend::Cuda> {
  public:
-  CudaEngine(backend::cuda::Queue queue, int device) : BackendEngine(std::move(queue)), device_(device) {}
+  CudaEngine(backend::cuda::Queue queue, int device) : BackendEngine<backend::Cuda>(std::move(queue)), device_(device) {}
   Backend backend() const override { return Backend::cuda; }
   DeviceInfo info() const override { return cuda_status().devices.at(static_cast<std::size_t>(device_)); }
 
