@@ -53,9 +53,9 @@ double orthogonality(const qrane::Matrix<double>& q) {
   double worst = 0;
   for (int a = 0; a < s; ++a) {
     for (int b = 0; b <= a; ++b) {
-      double dot = a == b ? -1 : 0;
-      for (qrane::Index i = 0; i < points; ++i) dot += q(i, a) * q(i, b);
-      worst = std::max(worst, std::abs(dot));
+      long double dot = a == b ? -1 : 0;  // plain sums of so many doubles would show their own rounding
+      for (qrane::Index i = 0; i < points; ++i) dot += static_cast<long double>(q(i, a)) * q(i, b);
+      worst = std::max(worst, std::abs(static_cast<double>(dot)));
     }
   }
   return worst;
