@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same input gives the same bits: from run to run, from one context to another, and from refactor.
+#include <qrane/qrane.hpp>
+
+#include "support/backends.hpp"
+#include "support/combos.hpp"
+#include "support/measures.hpp"
+
+namespace qrane::test {
+namespace {
+
+template <class Where>
+class QrRepeat : public BackendTest<Where> {
+ protected:
+  using T = typename Where::Scalar;
+
+  /// Every number that a factorization of this form gives, one after the other.
+  static std::vector<T> numbers(const Context& context, const QR<T>& f) {
+    const auto r = BackendTest<Where>::host_of(context, f.r());
+    std::vector<T> all = r.values;
+    const auto append = [&](const Dense<T>& a) { all.insert(all.end(), a.values.begin(), a.values.end()); };
+    if (f.plan().q != QForm::none) append(BackendTest<Where>::host_of(context, f.q()));
+    if (f.plan().q == QForm::lapack) append(BackendTest<Where>::host_of(context, f.reflectors().tau));
+    if (keeps_reflectors(f.plan().q)) {
+      auto c = random_normal<T>(f.rows(), 3, 99);
+      f.apply_qt(c.view());
+      append(c);
+      f.apply_q(c.view());
+      append(c);
+    }
+    return all;
+  }
+};
+
+TYPED_TEST_SUITE(QrRepeat, Everywhere, Names);
+
+constexpr Shape shapes[] = {{1200, 32}, {90, 90}, {30, 75}};
+
+TYPED_TEST(QrRepeat, FromRunToRunAndContextToContext) {
+  using T = typename TypeParam::Scalar;
+  const Context other = fresh_context(this->backend);
+  for (const Combo combo : all_combos())
+    for (const Shape s : shapes) {
+      if (!legal(combo, s)) continue;
+      SCOPED_TRACE(label("random normal", s, combo, {}));
+      const auto a = random_normal<T>(s.rows, s.cols, 14);
+      const Options options = options_for(combo);
+      const auto first = this->numbers(this->context(), qr<T>(this->context(), a.view(), options));
+      EXPECT_EQ(first, this->numbers(this->context(), qr<T>(this->context(), a.view(), options)));
+      EXPECT_EQ(first, this->numbers(other, qr<T>(other, a.view(), options)));
+    }
+}
+
+TYPED_TEST(QrRepeat, RefactorEqualsAFreshFactorization) {
+  using T = typename TypeParam::Scalar;
+  const Context& context = this->context();
+  for (const Combo combo : all_combos())
+    for (const Shape s : shapes) {
+      if (!legal(combo, s)) continue;
+      SCOPED_TRACE(label("random normal", s, combo, {}));
+      const auto a = random_normal<T>(s.rows, s.cols, 15), b = random_normal<T>(s.rows, s.cols, 16);
+      const Options options = options_for(combo);
+      auto f = qr<T>(context, a.view(), options);
+      const auto of_a = this->numbers(context, f);
+      const auto rank_a = f.rank();
+      f.refactor(hostile::duplicate_columns<T>(s.rows, s.cols, 17).view());
+      EXPECT_EQ(f.rank().rank, std::min(s.rows, (s.cols + 1) / 2)) << "what was computed of A must be forgotten";
+      f.refactor(b.view());
+      EXPECT_EQ(this->numbers(context, f), this->numbers(context, qr<T>(context, b.view(), options)));
+      f.refactor(a.view());
+      EXPECT_EQ(this->numbers(context, f), of_a);
+      EXPECT_EQ(f.rank().condition, rank_a.condition);
+      Stored<T> on_device(context, b, Storage::device);
+      f.refactor(on_device.view());
+      EXPECT_EQ(this->numbers(context, f), this->numbers(context, qr<T>(context, b.view(), options)));
+      EXPECT_TRUE(on_device.untouched(context));
+      EXPECT_TRUE(refuses([&] { f.refactor(random_normal<T>(s.rows + 1, s.cols, 1).view()); },
+                          ErrorCode::invalid_argument, {std::to_string(s.rows + 1)}));
+    }
+}
+
+/// A factorization does not change by being looked at.
+TYPED_TEST(QrRepeat, ReadingChangesNothing) {
+  using T = typename TypeParam::Scalar;
+  for (const Combo combo : all_combos()) {
+    if (!keeps_reflectors(combo.q)) continue;
+    SCOPED_TRACE(to_string(combo));
+    const auto a = random_normal<T>(80, 20, 18);
+    auto f = qr<T>(this->context(), a.view(), options_for(combo, {32, 2, 8}));
+    const auto before = this->numbers(this->context(), f);
+    f.q(Columns::full);
+    f.solve(random_normal<T>(80, 2, 19).view());
+    f.range_basis();
+    f.null_space_basis();
+    f.condition();
+    EXPECT_EQ(this->numbers(this->context(), f), before);
+  }
+}
+
+/// Handles survive being moved, and the temporary context they were made with.
+TYPED_TEST(QrRepeat, HandlesOutliveTheirContext) {
+  using T = typename TypeParam::Scalar;
+  const auto a = random_normal<T>(60, 7, 20);
+  auto make = [&] {
+    const Context temporary = fresh_context(this->backend);
+    return qr<T>(temporary, a.view());
+  };
+  auto f = make();
+  auto g = std::move(f);
+  auto c = a;
+  g.apply_qt(c.view());
+  const Matrix<T> r = g.r();
+  ASSERT_EQ(r.memory(), Memory::host);
+  for (Index j = 0; j < 7; ++j)
+    for (Index i = 0; i < 60; ++i)
+      EXPECT_NEAR(c(i, j), i < 7 ? r(i, j) : T(0), 10 * limit<T>(60, 7));
+}
+
+}  // namespace
+}  // namespace qrane::test
