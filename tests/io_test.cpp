@@ -79,7 +79,8 @@ const std::string general = "%%MatrixMarket matrix coordinate real general\n";
 const std::string array = "%%MatrixMarket matrix array real general\n";
 
 TEST_F(Io, CoordinateSumsDuplicatesAndSortsRows) {
-  const auto m = read_matrix_market(put("a.mtx", general + "% words\n\n 3 2 4 \r\n3 1 1.5\n\n1 1 -2e1\n3 1 .25\n2 2 +4D0\n"));
+  const auto m =
+      read_matrix_market(put("a.mtx", general + "% words\n\n 3 2 4 \r\n3 1 1.5\n\n1 1 -2e1\n3 1 .25\n2 2 +4D0\n"));
   EXPECT_TRUE(m.header.coordinate);
   EXPECT_EQ(m.header.entries, 4);
   EXPECT_EQ(m.sparse.col_ptr, (std::vector<std::int64_t>{0, 2, 3}));
@@ -88,11 +89,11 @@ TEST_F(Io, CoordinateSumsDuplicatesAndSortsRows) {
 }
 
 TEST_F(Io, SymmetriesFillBothTriangles) {
-  const auto s = read_matrix_market(
-      put("s.mtx", "%%matrixmarket MATRIX Coordinate INTEGER Symmetric\n2 2 2\n1 1 5\n2 1 7\n"));
+  const auto s =
+      read_matrix_market(put("s.mtx", "%%matrixmarket MATRIX Coordinate INTEGER Symmetric\n2 2 2\n1 1 5\n2 1 7\n"));
   EXPECT_EQ(to_dense(s.sparse).values, (std::vector<double>{5, 7, 7, 0}));
-  const auto k = read_matrix_market(
-      put("k.mtx", "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 7\n"));
+  const auto k =
+      read_matrix_market(put("k.mtx", "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 7\n"));
   EXPECT_EQ(to_dense(k.sparse).values, (std::vector<double>{0, 7, -7, 0}));
   const auto p = read_matrix_market(put("p.mtx", "%%MatrixMarket matrix coordinate pattern general\n2 3 1\n2 3\n"));
   EXPECT_EQ(to_dense(p.sparse).values, (std::vector<double>{0, 0, 0, 0, 0, 1}));
@@ -266,8 +267,8 @@ TEST_F(Io, NpyRoundTrip) {
   EXPECT_FALSE(probe_matrix(path("a.npy")).single_precision);
 
   const std::vector<float> rows = {1, 2, 9, 3, 4, 9};  // row-major 2 x 2 with ld 3
-  write_dense(path("f.npy"), qrane::MatrixView<const float>(rows.data(), 2, 2, 3, qrane::Memory::host,
-                                                             qrane::Layout::row_major));
+  write_dense(path("f.npy"),
+              qrane::MatrixView<const float>(rows.data(), 2, 2, 3, qrane::Memory::host, qrane::Layout::row_major));
   EXPECT_EQ(read_dense<float>(path("f.npy")).values, (std::vector<float>{1, 3, 2, 4}));
   EXPECT_TRUE(probe_matrix(path("f.npy")).single_precision);
   write_dense(path("e.npy"), Dense<float>{0, 5, {}});

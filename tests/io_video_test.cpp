@@ -140,7 +140,8 @@ TEST_F(Video, ArraysInBothOrders) {
     EXPECT_EQ(frame, (std::vector<std::uint8_t>{100, 101, 102, 103, 104, 255}));
     EXPECT_FALSE(reader.next(frame.data()));
   }
-  put("n.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 2)}", {1, std::numeric_limits<float>::quiet_NaN()});
+  put("n.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 2)}",
+      {1, std::numeric_limits<float>::quiet_NaN()});
   std::vector<std::uint8_t> frame(2);
   VideoReader reader(path("n.npy"));
   expect_error(ErrorCode::not_finite, path("n.npy") + ": ", "frame 0, row 0, column 1",
@@ -246,9 +247,8 @@ TEST_F(Video, WriterLeavesNothingUnfinished) {
 }
 
 TEST_F(Video, MissingProgramSaysHowToInstallIt) {
-  expect_error(ErrorCode::unavailable, "the program 'qrane-has-no-such-program'", "apt-get install ffmpeg", [] {
-    ChildProcess({"qrane-has-no-such-program"}, ChildProcess::Direction::read);
-  });
+  expect_error(ErrorCode::unavailable, "the program 'qrane-has-no-such-program'", "apt-get install ffmpeg",
+               [] { ChildProcess({"qrane-has-no-such-program"}, ChildProcess::Direction::read); });
 }
 
 TEST_F(Video, ChildThatClosesItsEndRaisesNoSignal) {

@@ -62,8 +62,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments, Direction 
   for (const int s : {SIGPIPE, SIGINT, SIGTERM}) sigaddset(&signals, s);
   posix_spawnattr_setsigdefault(&setup.attributes, &signals);
   posix_spawnattr_setpgroup(&setup.attributes, 0);
-  posix_spawnattr_setflags(&setup.attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&setup.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 
   std::vector<char*> argv;
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));

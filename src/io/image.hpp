@@ -28,7 +28,6 @@ inline void write_png(const std::string& path, const GrayImage& image) {
 }
 
 /// Each new pixel is the mean of the old picture over its own area (so enlarging repeats pixels).
-void scale_area(const std::uint8_t* source, int width, int height, std::uint8_t* target, int new_width,
-                int new_height);
+void scale_area(const std::uint8_t* source, int width, int height, std::uint8_t* target, int new_width, int new_height);
 
 }  // namespace qrane::io

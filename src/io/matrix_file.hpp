@@ -36,9 +36,7 @@ void require_finite(const std::string& path, const Sparse<double>& a);
 template <class T>
 void write_dense(const std::string& path, MatrixView<const T> a);
 template <class T>
-void write_dense(const std::string& path, MatrixView<T> a)
-  requires(!std::is_const_v<T>)
-{
+void write_dense(const std::string& path, MatrixView<T> a) requires(!std::is_const_v<T>) {
   write_dense<T>(path, MatrixView<const T>(a));
 }
 template <class T>

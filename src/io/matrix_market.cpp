@@ -96,7 +96,8 @@ double Reader::real(std::string_view token) {
   if (code != std::errc() || end != digits.data() + digits.size()) {
     // Rare forms: Fortran's exponent letter D, and magnitudes below the smallest double.
     std::string copy(digits);
-    std::replace_if(copy.begin(), copy.end(), [](char c) { return c == 'd' || c == 'D'; }, 'e');
+    std::replace_if(
+        copy.begin(), copy.end(), [](char c) { return c == 'd' || c == 'D'; }, 'e');
     const auto again = std::from_chars(copy.data(), copy.data() + copy.size(), value);
     if (again.ptr != copy.data() + copy.size() || again.ec == std::errc::invalid_argument) {
       fail_here("expected a number, found ", quote(token));
@@ -251,8 +252,10 @@ std::vector<Entry> counting_sort(const std::vector<Entry>& entries, std::int64_t
 
 Sparse<double> compress(std::int64_t rows, std::int64_t cols, std::vector<Entry> entries) {
   std::vector<std::int64_t> starts;
-  entries = counting_sort(entries, rows, [](const Entry& e) { return e.row; }, starts);
-  entries = counting_sort(entries, cols, [](const Entry& e) { return e.col; }, starts);
+  entries = counting_sort(
+      entries, rows, [](const Entry& e) { return e.row; }, starts);
+  entries = counting_sort(
+      entries, cols, [](const Entry& e) { return e.col; }, starts);
   Sparse<double> a{rows, cols, {}, {}, {}};
   a.col_ptr.reserve(static_cast<std::size_t>(cols) + 1);
   a.row_idx.reserve(entries.size());
@@ -293,9 +296,7 @@ Sparse<double> Reader::coordinate(const MatrixMarketHeader& header) {
 
 }  // namespace
 
-bool is_matrix_market_path(const std::string& path) {
-  return has_ending(path, ".mtx") || has_ending(path, ".mtx.gz");
-}
+bool is_matrix_market_path(const std::string& path) { return has_ending(path, ".mtx") || has_ending(path, ".mtx.gz"); }
 
 MatrixMarketHeader read_matrix_market_header(const std::string& path) {
   // Comments may be long: grow until the size line is inside.
@@ -322,9 +323,8 @@ MatrixMarket read_matrix_market(const std::string& path) {
       result.dense = reader.array(header);
     }
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::out_of_memory,
-                detail::concat(path, ": no memory for a matrix of ", header.rows, " x ", header.cols, " with ",
-                               header.entries, " entries"));
+    throw Error(ErrorCode::out_of_memory, detail::concat(path, ": no memory for a matrix of ", header.rows, " x ",
+                                                         header.cols, " with ", header.entries, " entries"));
   } catch (const std::length_error&) {
     fail(path, "the sizes ", header.rows, " x ", header.cols, " are beyond what memory can hold");
   }

@@ -71,8 +71,8 @@ class TextWriter {
 
 template <class T>
 void write_array(const std::string& path, MatrixView<const T> a) {
-  detail::check(a.data != nullptr || a.rows == 0 || a.cols == 0, ErrorCode::invalid_argument, "write_matrix_market: ",
-                path, ": the matrix must be in host memory");
+  detail::check(a.data != nullptr || a.rows == 0 || a.cols == 0, ErrorCode::invalid_argument,
+                "write_matrix_market: ", path, ": the matrix must be in host memory");
   TextWriter out(path);
   out.text("%%MatrixMarket matrix array real general\n");
   out.line(a.rows, a.cols);

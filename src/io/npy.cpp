@@ -108,8 +108,8 @@ NpyHeader read_header(const std::string& path, std::FILE* file, std::int64_t fil
   unsigned char length[4] = {};
   const int length_bytes = major == 1 ? 2 : 4;
   read_bytes(path, file, length, static_cast<std::size_t>(length_bytes));
-  const std::int64_t header_bytes = length[0] + (length[1] << 8) + (std::int64_t{length[2]} << 16) +
-                                    (std::int64_t{length[3]} << 24);
+  const std::int64_t header_bytes =
+      length[0] + (length[1] << 8) + (std::int64_t{length[2]} << 16) + (std::int64_t{length[3]} << 24);
   NpyHeader header;
   header.data_offset = 8 + length_bytes + header_bytes;
   if (header.data_offset > file_bytes) {
@@ -188,8 +188,8 @@ template <class T>
 void write_array(const std::string& path, MatrixView<const T> a) {
   detail::check(a.data != nullptr || a.rows == 0 || a.cols == 0, ErrorCode::invalid_argument, "write_npy: ", path,
                 ": the matrix must be in host memory");
-  std::string text = detail::concat("{'descr': '<f", sizeof(T), "', 'fortran_order': True, 'shape': (", a.rows, ", ",
-                                    a.cols, "), }");
+  std::string text =
+      detail::concat("{'descr': '<f", sizeof(T), "', 'fortran_order': True, 'shape': (", a.rows, ", ", a.cols, "), }");
   constexpr std::size_t preamble = 10;  // magic, version 1.0, 2 bytes of length; data begins at a multiple of 64
   text.append(63 - (preamble + text.size()) % 64, ' ');
   text += '\n';
@@ -272,8 +272,8 @@ void NpyFrames::read(std::int64_t k, std::uint8_t* frame) {
     double level = 0;
     convert(header_.type, bytes_.data() + at * item, 1, &level);
     if (!std::isfinite(level)) {
-      throw Error(ErrorCode::not_finite, detail::concat(path_, ": ", level, " at frame ", k, ", row ", p / width(),
-                                                        ", column ", p % width()));
+      throw Error(ErrorCode::not_finite,
+                  detail::concat(path_, ": ", level, " at frame ", k, ", row ", p / width(), ", column ", p % width()));
     }
     frame[p] = static_cast<std::uint8_t>(std::lround(std::clamp(level, 0.0, 255.0)));
   }

@@ -18,8 +18,8 @@ struct NpyHeader {
   NpyType type = NpyType::f8;
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
-  std::int64_t count = 0;         ///< product of shape
-  std::int64_t data_offset = 0;   ///< bytes from the start of the file
+  std::int64_t count = 0;        ///< product of shape
+  std::int64_t data_offset = 0;  ///< bytes from the start of the file
   int item_bytes = 8;
 };
 

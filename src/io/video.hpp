@@ -10,13 +10,13 @@
 namespace qrane::io {
 
 struct VideoOptions {
-  int width = 0;               ///< 0: the video's own; one of the two alone keeps the aspect ratio
+  int width = 0;  ///< 0: the video's own; one of the two alone keeps the aspect ratio
   int height = 0;
-  std::int64_t max_frames = 0; ///< 0: all
+  std::int64_t max_frames = 0;  ///< 0: all
 };
 
 struct VideoInfo {
-  int width = 0;   ///< of the frames that next() returns
+  int width = 0;  ///< of the frames that next() returns
   int height = 0;
   int source_width = 0;
   int source_height = 0;

@@ -133,12 +133,12 @@ double to_rate(const std::string& fraction) {
 class VideoReader::Source {
  public:
   Source(std::string name, const VideoOptions& options) : name_(std::move(name)), options_(options) {
-    detail::check(options.width >= 0 && options.width <= largest_side && options.height >= 0 &&
-                      options.height <= largest_side,
-                  ErrorCode::invalid_argument, "video size: ", options.width, " x ", options.height,
-                  " is outside 1..", largest_side);
-    detail::check(options.max_frames >= 0, ErrorCode::invalid_argument, "video: the number of frames is negative: ",
-                  options.max_frames);
+    detail::check(
+        options.width >= 0 && options.width <= largest_side && options.height >= 0 && options.height <= largest_side,
+        ErrorCode::invalid_argument, "video size: ", options.width, " x ", options.height, " is outside 1..",
+        largest_side);
+    detail::check(options.max_frames >= 0, ErrorCode::invalid_argument,
+                  "video: the number of frames is negative: ", options.max_frames);
   }
   virtual ~Source() = default;
 
@@ -188,8 +188,8 @@ class VideoReader::ImageSource : public Source {
     const std::string& path = paths_[static_cast<std::size_t>(frames_read_)];
     const GrayImage image = read_image(path);
     if (image.width != info_.source_width || image.height != info_.source_height) {
-      fail(path, "the image is ", image.width, " x ", image.height, ", those before it are ", info_.source_width,
-           " x ", info_.source_height);
+      fail(path, "the image is ", image.width, " x ", image.height, ", those before it are ", info_.source_width, " x ",
+           info_.source_height);
     }
     deliver(image.pixels.data(), frame);
     return true;
@@ -225,8 +225,12 @@ class VideoReader::FfmpegSource : public Source {
     const std::string input = path.find("://") == std::string::npos ? "file:" + path : path;
     probe(input);
     std::vector<std::string> arguments = {
-        "ffmpeg", "-nostdin", "-v", "error", "-i", input, "-map", "0:v:0", "-vf",
-        detail::concat("scale=", info_.width, ":", info_.height, ":flags=area"), "-fps_mode", "passthrough"};
+        "ffmpeg",    "-nostdin",
+        "-v",        "error",
+        "-i",        input,
+        "-map",      "0:v:0",
+        "-vf",       detail::concat("scale=", info_.width, ":", info_.height, ":flags=area"),
+        "-fps_mode", "passthrough"};
     if (options.max_frames > 0) {
       arguments.insert(arguments.end(), {"-frames:v", std::to_string(options.max_frames)});
     }

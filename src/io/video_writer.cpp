@@ -34,8 +34,11 @@ std::vector<std::string> arguments_for(const std::string& container, int width, 
                                        const std::string& target) {
   char rate[32];
   std::snprintf(rate, sizeof(rate), "%.9g", frame_rate);
-  std::vector<std::string> arguments = {"ffmpeg", "-y", "-nostdin", "-v", "error", "-f", "rawvideo", "-pix_fmt", "gray",
-                                        "-s", detail::concat(width, "x", height), "-r", rate, "-i", "pipe:0"};
+  std::vector<std::string> arguments = {"ffmpeg", "-y", "-nostdin", "-v", "error"};
+  const std::string size = detail::concat(width, "x", height);
+  for (const char* a : {"-f", "rawvideo", "-pix_fmt", "gray", "-s", size.c_str(), "-r", rate, "-i", "pipe:0"}) {
+    arguments.emplace_back(a);
+  }
   // Chroma is halved in both directions, so the encoders want even sizes.
   if (width % 2 != 0 || height % 2 != 0) {
     arguments.insert(arguments.end(), {"-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2"});
@@ -64,7 +67,7 @@ struct VideoWriter::State {
   std::string path;
   std::size_t frame_bytes;
   std::int64_t frames = 0;
-  PartialFile file;     // before the encoder: removed only after the encoder is gone
+  PartialFile file;  // before the encoder: removed only after the encoder is gone
   ChildProcess ffmpeg;
 };
 
@@ -88,7 +91,8 @@ void VideoWriter::write(const std::uint8_t* frame) {
 
 void VideoWriter::finish() {
   detail::check(state_ != nullptr, ErrorCode::invalid_argument, "VideoWriter: finished twice");
-  detail::check(state_->frames > 0, ErrorCode::invalid_argument, "VideoWriter: ", state_->path, ": no frame was written");
+  detail::check(state_->frames > 0, ErrorCode::invalid_argument, "VideoWriter: ", state_->path,
+                ": no frame was written");
   if (state_->ffmpeg.wait() != 0) state_->fail_encoder();
   state_->file.commit();
   state_.reset();
