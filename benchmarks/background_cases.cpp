@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Robust PCA as background subtraction: iterations per second, and how the residual falls (the CAQR paper's section VI).
+//
+// One iteration's floor: flops 4 m n^2 - 2 n^3 / 3 (R of X, and X times an n x n matrix); bytes 9 passes of m n (R reads
+// X; the product reads X and writes L; the elementwise pass reads M, L, Y and writes Y, S, X).
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include <qrane/robust_pca.hpp>
+
+#include "common/seeded_matrix.hpp"
+#include "io/video.hpp"
+#include "session.hpp"
+
+namespace qrane::bench {
+namespace {
+
+constexpr int frame_width = 384, frame_height = 288;
+constexpr double tolerance = 1e-4;
+
+/// The excerpt that the sources ship, looked for from the working directory and the program's; empty when absent.
+std::string find_excerpt(const std::string& cli_directory) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path cli(cli_directory.empty() ? "." : cli_directory);
+  for (const fs::path& base : {fs::path("."), cli / "..", cli / ".." / "..", cli / ".." / "share" / "qrane"}) {
+    const fs::path file = base / "data" / "vtest_384x288_100.mp4";
+    if (fs::exists(file, ignored)) return file.string();
+  }
+  return "";
+}
+
+/// Frames as columns, in [0, 1]; how they came to be, in words.
+template <class T>
+std::string fill_from_video(const std::string& path, Matrix<T>& m) {
+  io::VideoReader reader(path, {frame_width, frame_height, m.cols()});
+  std::vector<std::uint8_t> frame(static_cast<std::size_t>(m.rows()));
+  for (Index j = 0; j < m.cols(); ++j) {
+    detail::check(reader.next(frame.data()), ErrorCode::file, path, ": ", j, " frames, ", m.cols(), " are needed");
+    for (Index i = 0; i < m.rows(); ++i) m(i, j) = static_cast<T>(frame[static_cast<std::size_t>(i)]) / T(255);
+  }
+  return std::filesystem::path(path).filename().string();
+}
+
+/// Rank 5, and 5% of the elements hit by something as large.
+template <class T>
+std::string fill_synthetic(Matrix<T>& m) {
+  constexpr int rank = 5;
+#pragma omp parallel for schedule(static)
+  for (Index j = 0; j < m.cols(); ++j)
+    for (Index i = 0; i < m.rows(); ++i) {
+      double sum = 0;
+      for (int k = 0; k < rank; ++k)
+        sum += uniform_at(1, static_cast<std::uint64_t>(i * rank + k)) *
+               uniform_at(2, static_cast<std::uint64_t>(j * rank + k));
+      const auto place = static_cast<std::uint64_t>(i + j * m.rows());
+      if (uniform_at(3, place) > 0.9) sum += uniform_at(4, place);
+      m(i, j) = static_cast<T>(sum);
+    }
+  return "synthetic, rank 5 and 5% sparse";
+}
+
+template <class T>
+class BackgroundCases {
+ public:
+  BackgroundCases(Session& session, Shape shape, const std::string& precision)
+      : session_(session), shape_(shape), precision_(precision) {}
+
+  void run(const std::function<void(const BackgroundCase&)>& report) {
+    fill();
+    for (const RobustPcaMethod method : {RobustPcaMethod::inexact_alm, RobustPcaMethod::alternating}) {
+      if (session_.interrupted()) return;
+      BackgroundCase result = new_case(method);
+      measure(method, result);
+      if (session_.interrupted()) return;
+      report(result);
+    }
+  }
+
+ private:
+  void fill() {
+    m_ = Matrix<T>::host(shape_.rows, shape_.cols);
+    const std::string path = find_excerpt(session_.options().cli_directory);
+    const bool frames_fit = shape_.rows == frame_width * frame_height;
+    try {
+      source_ = frames_fit && !path.empty() ? fill_from_video(path, m_) : fill_synthetic(m_);
+    } catch (const Error& fault) {  // no ffmpeg: the speed can still be measured
+      source_ = fill_synthetic(m_) + " (" + fault.what() + ")";
+    }
+    device_m_ = session_.context().to_device(m_);
+  }
+
+  BackgroundCase new_case(RobustPcaMethod method) {
+    const double m = static_cast<double>(shape_.rows), n = static_cast<double>(shape_.cols);
+    BackgroundCase result;
+    result.shape = shape_;
+    result.precision = precision_;
+    result.method = method == RobustPcaMethod::inexact_alm ? "inexact_alm" : "alternating";
+    result.data = source_;
+    result.flops = 4 * m * n * n - 2 * n * n * n / 3;
+    result.floor = session_.floor_for(precision_, result.flops, 9 * m * n * sizeof(T));
+    result.tolerance = tolerance;
+    return result;
+  }
+
+  void measure(RobustPcaMethod method, BackgroundCase& result) {
+    try {
+      note(result.method + ", speed");
+      const double guess = ms_per_iteration(method, 3);
+      const double limit = session_.on_gpu() ? INFINITY : 2e3;
+      if (guess > std::max(limit, 1e3 * session_.options().max_seconds)) {
+        result.outcome = Outcome::left_out;
+        result.reason = detail::concat("one iteration takes ", std::round(guess / 100) / 10, " s");
+        return;
+      }
+      result.iterations_per_sample = std::clamp(static_cast<int>(500 / std::max(guess, 1e-3)), 5, 50);
+      for (int run = 0; run < 5 && !session_.interrupted(); ++run)
+        result.samples_ms.push_back(ms_per_iteration(method, result.iterations_per_sample));
+      if (session_.interrupted()) return;
+      note(result.method + ", convergence");
+      converge(method, result);
+    } catch (const Error& fault) {
+      if (fault.code() == ErrorCode::interrupted) return;
+      result.outcome = fault.code() == ErrorCode::out_of_memory ? Outcome::left_out : Outcome::failed;
+      result.reason = fault.what();
+      if (fault.code() == ErrorCode::device) throw;
+    }
+  }
+
+  /// A fixed number of iterations, without a callback between them.
+  double ms_per_iteration(RobustPcaMethod method, int iterations) {
+    RobustPcaOptions options;
+    options.method = method;
+    options.tolerance = 1e-300;  // never reached
+    options.max_iterations = iterations;
+    const RobustPca<T> result = robust_pca<T>(session_.context(), device_m_.view(), options);
+    return 1e3 * result.seconds / std::max(result.iterations, 1);
+  }
+
+  void converge(RobustPcaMethod method, BackgroundCase& result) {
+    RobustPcaOptions options;
+    options.method = method;
+    options.tolerance = tolerance;
+    // seconds of patience: the alternating directions need hundreds of iterations
+    const double patience_ms = session_.on_gpu() ? 60e3 : 20e3;
+    options.max_iterations =
+        std::clamp(static_cast<int>(patience_ms / std::max(median(result.samples_ms), 1e-3)), 30, 1000);
+    options.on_iteration = [&](const RobustPcaProgress& now) {
+      result.convergence.push_back({now.iteration, now.residual, now.rank, now.seconds});
+      return !session_.interrupted();
+    };
+    const RobustPca<T> parts = robust_pca<T>(session_.context(), device_m_.view(), options);
+    result.converged = parts.converged;
+    result.rank = parts.rank;
+    result.residual = host_residual(parts);
+    const double unit_roundoff = std::numeric_limits<T>::epsilon() / 2;
+    if (!(result.residual <= (parts.converged ? 1.01 * tolerance : 1.01 * parts.residual) + 4 * unit_roundoff)) {
+      result.outcome = Outcome::failed;
+      result.reason = "the residual that was reported is not that of L and S";
+    }
+  }
+
+  /// ‖M - L - S‖_F / ‖M‖_F in double.
+  double host_residual(const RobustPca<T>& parts) const {
+    const Matrix<T> low_rank = session_.context().to_host(parts.low_rank);
+    const Matrix<T> sparse = session_.context().to_host(parts.sparse);
+    double gap = 0, norm = 0;
+    for (Index j = 0; j < m_.cols(); ++j)
+      for (Index i = 0; i < m_.rows(); ++i) {
+        const double whole = static_cast<double>(m_(i, j));
+        const double z = whole - static_cast<double>(low_rank(i, j)) - static_cast<double>(sparse(i, j));
+        gap += z * z;
+        norm += whole * whole;
+      }
+    return std::sqrt(gap / norm);
+  }
+
+  void note(const std::string& what) const {
+    session_.progress(detail::concat("robust PCA ", shape_.rows, " x ", shape_.cols, " ", precision_, ": ", what));
+  }
+
+  Session& session_;
+  Shape shape_;
+  std::string precision_;
+  Matrix<T> m_, device_m_;
+  std::string source_;
+};
+
+}  // namespace
+
+void run_background_cases(Session& session, Shape shape, const std::string& precision,
+                          const std::function<void(const BackgroundCase&)>& report) {
+  if (precision == "f32")
+    BackgroundCases<float>(session, shape, precision).run(report);
+  else
+    BackgroundCases<double>(session, shape, precision).run(report);
+}
+
+}  // namespace qrane::bench

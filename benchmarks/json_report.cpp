@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "machine.hpp"
+#include "report.hpp"
+
+namespace qrane::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* outcome_name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::measured: return "measured";
+    case Outcome::left_out: return "left out";
+    default: return "failed";
+  }
+}
+
+/// JSON has no NaN and no infinity.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json to_json_value(const Floor& floor) {
+  return {{"ms", floor.ms}, {"flops", floor.flops}, {"bytes", floor.bytes}, {"by", floor.by_bytes ? "bytes" : "flops"}};
+}
+
+Json to_json_value(const QrCase& result) {
+  Json out = {{"rows", result.shape.rows},
+              {"cols", result.shape.cols},
+              {"precision", result.precision},
+              {"mode", mode_name(result.mode)},
+              {"outcome", outcome_name(result.outcome)},
+              {"reason", result.reason},
+              {"flops", result.flops},
+              {"floor", to_json_value(result.floor)}};
+  if (result.samples_ms.empty()) return out;
+  out["algorithm"] = result.algorithm;
+  out["plan"] = result.plan;
+  out["fell_back"] = result.fell_back;
+  out["samples_ms"] = result.samples_ms;
+  out["median_ms"] = result.median_ms();
+  out["gflops"] = result.gflops();
+  out["tflops"] = result.gflops() * 1e-3;
+  out["share_of_floor"] = result.floor.ms / result.median_ms();
+  out["errors"] = {{"residual", finite(result.errors.residual)},
+                   {"orthogonality", result.errors.orthogonality == -1 ? Json() : finite(result.errors.orthogonality)},
+                   {"limit", ErrorMeasures::limit},
+                   {"how", result.errors.how}};
+  out["peers"] = Json::array();
+  for (const PeerTime& peer : result.peers) {
+    Json entry = {{"peer", peer.peer}};
+    if (peer.samples_ms.empty()) {
+      entry["reason"] = peer.reason;
+    } else {
+      entry["samples_ms"] = peer.samples_ms;
+      entry["median_ms"] = median(peer.samples_ms);
+      entry["gflops"] = result.flops / median(peer.samples_ms) * 1e-6;
+      entry["ratio"] = peer.ratio;
+    }
+    out["peers"].push_back(entry);
+  }
+  return out;
+}
+
+Json to_json_value(const BackgroundCase& result) {
+  Json out = {{"rows", result.shape.rows},
+              {"cols", result.shape.cols},
+              {"precision", result.precision},
+              {"method", result.method},
+              {"data", result.data},
+              {"outcome", outcome_name(result.outcome)},
+              {"reason", result.reason},
+              {"flops", result.flops},
+              {"floor", to_json_value(result.floor)}};
+  if (result.samples_ms.empty()) return out;
+  out["iterations_per_sample"] = result.iterations_per_sample;
+  out["samples_ms"] = result.samples_ms;
+  out["median_ms"] = median(result.samples_ms);
+  out["iterations_per_second"] = result.iterations_per_second();
+  out["gflops"] = result.flops / median(result.samples_ms) * 1e-6;
+  out["share_of_floor"] = result.floor.ms / median(result.samples_ms);
+  out["tolerance"] = result.tolerance;
+  out["converged"] = result.converged;
+  out["residual"] = finite(result.residual);
+  out["rank"] = result.rank;
+  out["convergence"] = Json::array();
+  for (const ConvergencePoint& point : result.convergence)
+    out["convergence"].push_back({{"iteration", point.iteration},
+                                  {"residual", finite(point.residual)},
+                                  {"rank", point.rank},
+                                  {"seconds", point.seconds}});
+  return out;
+}
+
+}  // namespace
+
+std::string to_json(const BenchResults& results) {
+  const Machine machine = describe_machine();
+  const DeviceInfo& device = results.device;
+  Json out = {{"format", "qrane-bench"},
+              {"version", 1},
+              {"suite", results.suite},
+              {"date", results.date},
+              {"commit", source_commit()},
+              {"interrupted", results.interrupted}};
+  out["machine"] = {{"processor", machine.processor},
+                    {"threads", machine.threads},
+                    {"memory_bytes", machine.memory_bytes},
+                    {"system", machine.system},
+                    {"compiler", machine.compiler}};
+  out["device"] = {{"backend", to_string(device.backend)},
+                   {"index", device.index},
+                   {"name", device.name},
+                   {"driver", device.driver},
+                   {"compute_units", device.compute_units},
+                   {"memory_bytes", device.memory_bytes},
+                   {"is_gpu", device.is_gpu}};
+  out["rates"] = Json::object();
+  for (const PrecisionRates& known : results.rates)
+    out["rates"][known.precision] = {{"gemm_gflops", known.rates.gemm_gflops},
+                                     {"copy_gbytes", known.rates.copy_gbytes},
+                                     {"source", known.rates.source}};
+  out["peer_programs"] = Json::array();
+  for (const PeerProgramStatus& program : results.programs)
+    out["peer_programs"].push_back({{"program", program.program},
+                                    {"available", program.available},
+                                    {"version", program.version},
+                                    {"reason", program.reason}});
+  out["cases"] = Json::array();
+  for (const QrCase& result : results.cases) out["cases"].push_back(to_json_value(result));
+  out["background"] = Json::array();
+  for (const BackgroundCase& result : results.background) out["background"].push_back(to_json_value(result));
+  // a driver's or file's name may hold bytes that are no UTF-8
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace qrane::bench

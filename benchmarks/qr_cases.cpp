@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// One shape, one precision: peers first, then qrane in each mode on the same seeded matrix, each mode checked.
+//
+// Timed is QR::refactor of a matrix in device memory: everything from A to the asked-for output, qrane's own copy of A
+// included where the plan makes one; allocation and transfers excluded, as for the peers.
+#include <algorithm>
+#include <map>
+
+#include "common/seeded_matrix.hpp"
+#include "session.hpp"
+
+namespace qrane::bench {
+namespace {
+
+constexpr std::uint64_t matrix_seed = 2011;
+
+/// Canonical: 2 m n^2 - 2 n^3 / 3 for the factors, the same again for the thin Q (geqrf + orgqr).
+double canonical_flops(Shape shape, QForm mode) {
+  const double m = static_cast<double>(std::max(shape.rows, shape.cols));
+  const double n = static_cast<double>(std::min(shape.rows, shape.cols));
+  return (2 * m * n * n - 2 * n * n * n / 3) * (mode == QForm::thin ? 2 : 1);
+}
+
+/// Bytes that the output needs moved: R alone reads A once; in place reads and writes; thin Q reads twice, writes once.
+double needed_bytes(Shape shape, QForm mode, std::int64_t scalar_bytes) {
+  const double matrix = static_cast<double>(shape.rows) * static_cast<double>(shape.cols * scalar_bytes);
+  return matrix * (mode == QForm::none ? 1 : mode == QForm::thin ? 3 : 2);
+}
+
+template <class T>
+class QrCases {
+ public:
+  QrCases(Session& session, Shape shape, const std::string& precision)
+      : session_(session), shape_(shape), precision_(precision) {}
+
+  void run(const std::vector<QForm>& modes, const std::function<void(const QrCase&)>& report) {
+    const std::string too_large = memory_reason();
+    if (too_large.empty() && any_runs(modes)) {
+      fill();
+      measure_peers();
+    }
+    for (const QForm mode : modes) {
+      if (session_.interrupted()) return;
+      QrCase result = new_case(mode);
+      result.reason = too_large.empty() ? time_reason(mode) : too_large;
+      if (result.reason.empty())
+        measure(mode, result);
+      else
+        result.outcome = Outcome::left_out;
+      if (session_.interrupted() && result.samples_ms.size() < 5) return;
+      report(result);
+    }
+  }
+
+ private:
+  std::string memory_reason() const {
+    const std::int64_t matrix = shape_.rows * shape_.cols * static_cast<std::int64_t>(sizeof(T));
+    // host: A, the peer's A and Q; on a processor qrane's own copies too. device: A, V, Q, Gram chunks; the peer's two
+    return session_.too_large((session_.on_gpu() ? 4 : 7) * matrix, 6 * matrix);
+  }
+
+  std::string time_reason(QForm mode) {
+    return session_.too_long(precision_, canonical_flops(shape_, mode), 4 * needed_bytes(shape_, mode, sizeof(T)));
+  }
+
+  bool any_runs(const std::vector<QForm>& modes) {
+    return std::any_of(modes.begin(), modes.end(), [&](QForm mode) { return time_reason(mode).empty(); });
+  }
+
+  void fill() {
+    note("filling the matrix");
+    a_ = Matrix<T>::host(shape_.rows, shape_.cols);
+    fill_seeded(a_.data(), shape_.rows * shape_.cols, matrix_seed);
+    if (session_.context().backend() != Backend::cpu) device_a_ = session_.context().to_device(a_);
+  }
+
+  MatrixView<const T> input() const {
+    return session_.context().backend() == Backend::cpu ? a_.view() : device_a_.view();
+  }
+
+  void measure_peers() {
+    for (const std::string& peer : session_.peers()) {
+      PeerReply reply{peer, {}, ""};
+      note("peer " + peer);
+      try {
+        const Message message = session_.measure_peer(peer, shape_, precision_, matrix_seed, 5);
+        for (const char* key : {"factor_ms", "form_q_ms", "thin_q_ms"})
+          if (message.has(key)) reply.samples[key] = message.numbers(key);
+      } catch (const std::exception& fault) {
+        reply.reason = fault.what();
+      }
+      replies_.push_back(reply);
+    }
+  }
+
+  QrCase new_case(QForm mode) {
+    QrCase result;
+    result.shape = shape_;
+    result.precision = precision_;
+    result.mode = mode;
+    result.flops = canonical_flops(shape_, mode);
+    result.floor = session_.floor_for(precision_, result.flops, needed_bytes(shape_, mode, sizeof(T)));
+    return result;
+  }
+
+  void measure(QForm mode, QrCase& result) {
+    try {
+      note(std::string("mode ") + mode_name(mode));
+      QR<T> f = factor(mode);
+      result.algorithm = to_string(f.plan().algorithm);
+      result.plan = f.plan().explain();
+      result.samples_ms = session_.sample_ms([&] { f.refactor(input()); });
+      if (session_.interrupted()) return;
+      result.fell_back = f.fell_back();
+      note(std::string("checking mode ") + mode_name(mode));
+      result.errors = mode == QForm::none ? check_r(f) : check_q(f);
+      add_peers(result);
+      if (!result.errors.good()) {
+        result.outcome = Outcome::failed;
+        result.reason = "an error measure is above 30";
+      }
+    } catch (const Error& fault) {
+      const bool lacking = fault.code() == ErrorCode::out_of_memory || fault.code() == ErrorCode::unavailable;
+      result.outcome = lacking ? Outcome::left_out : Outcome::failed;
+      result.reason = fault.what();
+      if (fault.code() == ErrorCode::device) throw;  // the context is of no more use
+    }
+  }
+
+  QR<T> factor(QForm mode) {
+    Options options;
+    options.q = mode;
+    return qr<T>(session_.context(), input(), options);
+  }
+
+  CheckBudget budget() const { return {5e10 * std::max(2, session_.on_gpu() ? 16 : session_.device().compute_units)}; }
+
+  ErrorMeasures check_q(const QR<T>& f) {
+    const Matrix<T> q = session_.context().to_host(f.q()), r = session_.context().to_host(f.r());
+    return check_factors<T>(a_.view(), q.view(), r.view(), budget());
+  }
+
+  /// R alone by the polar factor where that can be done, else with the Q of the reflectors that the same problem gives
+  /// when they are kept: rows of R take that factorization's signs, since R is unique only up to them.
+  ErrorMeasures check_r(const QR<T>& f) {
+    const Context& context = session_.context();
+    Matrix<T> r = context.to_host(f.r());
+    if (can_check_r_alone(shape_.rows, shape_.cols, budget())) return check_r_alone<T>(a_.view(), r.view());
+    const QR<T> with_q = factor(QForm::implicit);
+    const Matrix<T> q = context.to_host(with_q.q()), other = context.to_host(with_q.r());
+    for (Index i = 0; i < r.rows(); ++i)
+      if (r(i, i) * other(i, i) < 0)
+        for (Index j = i; j < r.cols(); ++j) r(i, j) = -r(i, j);
+    ErrorMeasures errors = check_factors<T>(a_.view(), q.view(), r.view(), budget());
+    errors.orthogonality = -1;  // of another factorization's Q
+    errors.how += ", Q of the implicit form";
+    return errors;
+  }
+
+  void add_peers(QrCase& result) const {
+    for (const PeerReply& reply : replies_) {
+      PeerTime time{reply.peer, reply.samples_for(result.mode), 0, reply.reason};
+      if (time.samples_ms.empty() && time.reason.empty()) time.reason = "has no such mode";
+      if (!time.samples_ms.empty()) time.ratio = median(time.samples_ms) / result.median_ms();
+      result.peers.push_back(time);
+    }
+  }
+
+  void note(const std::string& what) const {
+    session_.progress(detail::concat(shape_.rows, " x ", shape_.cols, " ", precision_, ": ", what));
+  }
+
+  struct PeerReply {
+    std::string peer;
+    std::map<std::string, std::vector<double>> samples;
+    std::string reason;
+
+    /// The time to the same output: the factors, and for thin Q what forms it.
+    std::vector<double> samples_for(QForm mode) const {
+      if (mode == QForm::thin && samples.count("thin_q_ms")) return samples.at("thin_q_ms");
+      if (!samples.count("factor_ms")) return {};
+      std::vector<double> total = samples.at("factor_ms");
+      if (mode != QForm::thin) return total;
+      if (!samples.count("form_q_ms")) return {};
+      const std::vector<double>& more = samples.at("form_q_ms");
+      for (std::size_t i = 0; i < total.size() && i < more.size(); ++i) total[i] += more[i];
+      return total;
+    }
+  };
+
+  Session& session_;
+  Shape shape_;
+  std::string precision_;
+  Matrix<T> a_, device_a_;
+  std::vector<PeerReply> replies_;
+};
+
+}  // namespace
+
+void run_qr_cases(Session& session, Shape shape, const std::string& precision, const std::vector<QForm>& modes,
+                  const std::function<void(const QrCase&)>& report) {
+  if (precision == "f32")
+    QrCases<float>(session, shape, precision).run(modes, report);
+  else
+    QrCases<double>(session, shape, precision).run(modes, report);
+}
+
+}  // namespace qrane::bench

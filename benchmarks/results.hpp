@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of `qrane bench` finds out, as plain values. json_report.cpp writes all of it.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <qrane/qr.hpp>
+
+#include "check.hpp"
+#include "common/host_rates.hpp"
+#include "suites.hpp"
+
+namespace qrane::bench {
+
+/// Median of the samples; 0 for none.
+inline double median(std::vector<double> samples) {
+  if (samples.empty()) return 0;
+  std::sort(samples.begin(), samples.end());
+  const std::size_t half = samples.size() / 2;
+  return samples.size() % 2 ? samples[half] : (samples[half - 1] + samples[half]) / 2;
+}
+
+/// "r", "thin", "implicit" or "lapack": what is asked for, as tables and files name it.
+inline const char* mode_name(QForm mode) {
+  switch (mode) {
+    case QForm::none: return "r";
+    case QForm::thin: return "thin";
+    case QForm::lapack: return "lapack";
+    default: return "implicit";
+  }
+}
+
+enum class Outcome { measured, left_out, failed };
+
+/// One peer's time for the same result from the same matrix.
+struct PeerTime {
+  std::string peer;
+  std::vector<double> samples_ms;  ///< empty when absent
+  double ratio = 0;                ///< its median over qrane's: above 1, qrane is faster
+  std::string reason;              ///< why there are no samples
+};
+
+/// The least time the device could take: max(flops / GEMM rate, bytes / copy rate).
+struct Floor {
+  double ms = 0;
+  double flops = 0;
+  double bytes = 0;
+  bool by_bytes = false;
+};
+
+struct QrCase {
+  Shape shape;
+  std::string precision;
+  QForm mode = QForm::none;
+  Outcome outcome = Outcome::measured;
+  std::string reason;       ///< of left_out and failed
+  std::string algorithm;    ///< that ran
+  std::string plan;         ///< Plan::explain
+  bool fell_back = false;
+  std::vector<double> samples_ms;
+  double flops = 0;         ///< canonical, of the asked-for output
+  ErrorMeasures errors;
+  Floor floor;
+  std::vector<PeerTime> peers;
+
+  double median_ms() const { return median(samples_ms); }
+  double gflops() const { return samples_ms.empty() ? 0 : flops / median_ms() * 1e-6; }
+};
+
+struct ConvergencePoint {
+  int iteration = 0;
+  double residual = 0;
+  Index rank = 0;
+  double seconds = 0;
+};
+
+struct BackgroundCase {
+  Shape shape;
+  std::string precision;
+  std::string method;       ///< "inexact_alm" or "alternating"
+  std::string data;         ///< where the frames came from
+  Outcome outcome = Outcome::measured;
+  std::string reason;
+  int iterations_per_sample = 0;
+  std::vector<double> samples_ms;  ///< per iteration
+  double flops = 0;                ///< of one iteration
+  Floor floor;                     ///< of one iteration
+  double tolerance = 0;            ///< of the run below
+  bool converged = false;
+  double residual = 0;             ///< of the run below, evaluated on the host in double
+  Index rank = 0;
+  std::vector<ConvergencePoint> convergence;
+
+  double iterations_per_second() const { return samples_ms.empty() ? 0 : 1e3 / median(samples_ms); }
+};
+
+struct PeerProgramStatus {
+  std::string program;
+  bool available = false;
+  std::string version;
+  std::string reason;  ///< why it is not available
+};
+
+struct PrecisionRates {
+  std::string precision;
+  Rates rates;
+};
+
+struct BenchResults {
+  std::string suite;
+  std::string date;
+  bool interrupted = false;
+  DeviceInfo device;
+  std::vector<PrecisionRates> rates;
+  std::vector<PeerProgramStatus> programs;
+  std::vector<QrCase> cases;
+  std::vector<BackgroundCase> background;
+};
+
+}  // namespace qrane::bench

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "io/partial_file.hpp"
+#include "machine.hpp"
+#include "report.hpp"
+#include "session.hpp"
+
+namespace qrane::bench {
+namespace {
+
+SuiteInfo find_suite(const std::string& name) {
+  std::string names;
+  for (const SuiteInfo& suite : suites()) {
+    if (suite.name == name) return suite;
+    if (!suite.hidden) names += (names.empty() ? "" : ", ") + suite.name;
+  }
+  throw Error(ErrorCode::invalid_argument, "unknown suite '" + name + "'; there are " + names);
+}
+
+std::vector<std::string> wanted_precisions(const std::string& precision, const DeviceInfo& device) {
+  detail::check(precision.empty() || precision == "f32" || precision == "f64", ErrorCode::invalid_argument,
+                "precision must be f32 or f64, got '", precision, "'");
+  detail::check(precision != "f64" || device.has_double, ErrorCode::unavailable, device.name, " has no double precision");
+  if (!precision.empty()) return {precision};
+  if (!device.has_double) return {"f32"};
+  return {"f32", "f64"};
+}
+
+/// Puts down what was measured so far, whatever ends the run; throws for an unwritable file.
+void write_results(const BenchOptions& options, Session& session, BenchResults& results) {
+  results.rates = session.measured_rates();
+  results.interrupted = session.interrupted();
+  session.progress("");
+  if (!options.quiet) print_foot(results);
+  if (!options.json_file.empty()) io::write_file(options.json_file, to_json(results));
+}
+
+template <class Cases>
+bool any_failed(const Cases& cases) {
+  return std::any_of(cases.begin(), cases.end(), [](const auto& result) { return result.outcome == Outcome::failed; });
+}
+
+void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::string>& precisions,
+               BenchResults& results) {
+  Table table(session.options().quiet, session.peers());
+  const auto done = [&](auto& list) {
+    return [&](const auto& result) {
+      session.progress("");
+      table.add(result);
+      list.push_back(result);
+    };
+  };
+  for (const Shape shape : suite.shapes)
+    for (const std::string& precision : precisions)
+      if (!session.interrupted()) run_qr_cases(session, shape, precision, suite.modes, done(results.cases));
+  for (const Shape shape : suite.background)
+    for (const std::string& precision : precisions)
+      if (!session.interrupted()) run_background_cases(session, shape, precision, done(results.background));
+}
+
+}  // namespace
+
+int run(const BenchOptions& options) {
+  const SuiteInfo suite = find_suite(options.suite);
+  Session session(options);
+  const std::vector<std::string> precisions = wanted_precisions(options.precision, session.device());
+
+  BenchResults results;
+  results.suite = suite.name;
+  results.date = utc_now();
+  results.device = session.device();
+  results.programs = session.programs();
+  if (!options.quiet) print_head(results);
+  try {
+    run_suite(session, suite, precisions, results);
+  } catch (...) {
+    write_results(options, session, results);
+    throw;
+  }
+  write_results(options, session, results);
+  return results.interrupted || any_failed(results.cases) || any_failed(results.background) ? 1 : 0;
+}
+
+}  // namespace qrane::bench

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "api/engine.hpp"
+#include "machine.hpp"
+
+namespace qrane::bench {
+namespace {
+
+constexpr double peer_timeout_seconds = 900;
+
+ContextOptions context_options(const BenchOptions& options) {
+  ContextOptions wanted;
+  wanted.backend = options.backend;
+  wanted.device = options.device;
+  return wanted;
+}
+
+/// The peer program in the directory of qrane, or in the build folder beside it; empty when it is nowhere.
+std::string find_program(const std::string& cli_directory, const std::string& name) {
+  const std::filesystem::path base(cli_directory.empty() ? "." : cli_directory);
+  for (const auto& folder : {base, base / ".." / "benchmarks", base / ".." / "cli"}) {
+    const std::string path = (folder / name).lexically_normal().string();
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+}  // namespace
+
+Session::Session(const BenchOptions& options)
+    : options_(options), context_(context_options(options)), device_(context_.device()) {
+  start_peers();
+}
+
+void Session::start_peers() {
+  // NVIDIA's library is the peer on NVIDIA's GPUs, whichever backend qrane uses there; LAPACK on processors.
+  const bool nvidia = device_.backend == Backend::cuda || device_.name.find("NVIDIA") != std::string::npos;
+  if (on_gpu() && !nvidia) {
+    programs_.push_back({"none", false, "", "no peer is known for this device"});
+    return;
+  }
+  PeerProgramStatus status{on_gpu() ? "qrane-peers-cuda" : "qrane-peers-lapack", false, "", ""};
+  peer_path_ = find_program(options_.cli_directory, status.program);
+  if (peer_path_.empty()) {
+    status.reason = "the program was not found (it is built where its libraries are, and not installed)";
+  } else {
+    try {
+      const std::string threads = std::to_string(describe_machine().threads);
+      // passive: threads that filled the matrix must not spin beside the library that is measured
+      peer_ = std::make_unique<PeerProcess>(
+          std::vector<std::string>{peer_path_, std::to_string(options_.device)},
+          std::vector<std::string>{"OPENBLAS_NUM_THREADS=" + threads, "OMP_WAIT_POLICY=passive"});
+      const Message hello = peer_->ask("hello", peer_timeout_seconds, options_.interrupted);
+      status.available = true;
+      status.version = hello.get("version");
+      std::istringstream names(hello.get("peers"));
+      for (std::string name; std::getline(names, name, ',');) peers_.push_back(name);
+    } catch (const std::exception& fault) {
+      status.reason = fault.what();
+      peer_.reset();
+    }
+  }
+  programs_.push_back(status);
+}
+
+Message Session::measure_peer(const std::string& peer, Shape shape, const std::string& precision, std::uint64_t seed,
+                              int repeats) {
+  if (!peer_) throw std::runtime_error("the peer program ended");
+  return peer_->ask(detail::concat("measure peer=", peer, " rows=", shape.rows, " cols=", shape.cols,
+                                   " precision=", precision, " seed=", seed, " repeats=", repeats),
+                    peer_timeout_seconds, options_.interrupted);
+}
+
+const Rates& Session::rates(const std::string& precision) {
+  for (const PrecisionRates& known : rates_)
+    if (known.precision == precision) return known.rates;
+  progress("measuring the GEMM rate and the copy rate in " + precision);
+  rates_.push_back({precision, measure_device_rates(precision)});
+  return rates_.back().rates;
+}
+
+Rates Session::measure_device_rates(const std::string& precision) {
+  if (!on_gpu()) return measure_host_rates(precision);
+  if (peer_) {
+    try {
+      const Message reply = peer_->ask("rates precision=" + precision, peer_timeout_seconds, options_.interrupted);
+      return {reply.numbers("gemm_gflops").at(0), reply.numbers("copy_gbytes").at(0),
+              "cuBLAS GEMM at 8192 and cudaMemcpy of 2 GiB"};
+    } catch (const std::exception&) {
+      // the copy rate can still be had below
+    }
+  }
+  return {0, copy_rate(), "qrane's copy of 256 MiB; no GEMM rate"};
+}
+
+double Session::copy_rate() const {
+  const Index rows = Index{1} << 20, cols = 64;
+  const Matrix<float> from = context_.to_device(Matrix<float>::host(rows, cols));
+  Matrix<float> to = context_.allocate<float>(rows, cols);
+  double best = 1e300;
+  for (int run = 0; run < 6; ++run) {
+    const double elapsed = time_ms([&] { context_.copy<float>(from.view(), to.view()); });
+    if (run > 0) best = std::min(best, elapsed);
+  }
+  return 2.0 * sizeof(float) * static_cast<double>(rows * cols) / best * 1e-6;
+}
+
+double Session::time_ms(const std::function<void()>& function) const { return context_.engine()->time_ms(function); }
+
+std::vector<double> Session::sample_ms(const std::function<void()>& function) const {
+  double guess = time_ms(function);
+  if (!interrupted()) guess = time_ms(function);
+  const int wanted = std::clamp(static_cast<int>(500 / std::max(guess, 1e-3)), 5, 50);
+  std::vector<double> samples;
+  for (int run = 0; run < wanted && !interrupted(); ++run) samples.push_back(time_ms(function));
+  return samples;
+}
+
+Floor Session::floor_for(const std::string& precision, double flops, double bytes) {
+  const Rates& known = rates(precision);
+  const double by_flops = known.gemm_gflops > 0 ? flops / known.gemm_gflops * 1e-6 : 0;
+  const double by_bytes = known.copy_gbytes > 0 ? bytes / known.copy_gbytes * 1e-6 : 0;
+  return {std::max(by_flops, by_bytes), flops, bytes, by_bytes >= by_flops};
+}
+
+double Session::max_seconds() const {
+  if (options_.max_seconds > 0) return options_.max_seconds;
+  return on_gpu() ? INFINITY : 2.0;
+}
+
+std::string Session::too_long(const std::string& precision, double flops, double bytes) {
+  if (std::isinf(max_seconds())) return "";
+  const Rates& known = rates(precision);
+  // Shares of the rates that a factorization was seen to reach at least; OpenCL's kernels on a processor reach less.
+  const double share = device_.backend == Backend::cpu ? 0.5 : 0.05;
+  double seconds = known.gemm_gflops > 0 ? flops / (share * known.gemm_gflops) * 1e-9 : 0;
+  if (known.copy_gbytes > 0) seconds = std::max(seconds, bytes / (share * 0.2 * known.copy_gbytes) * 1e-9);
+  if (seconds <= max_seconds()) return "";
+  char text[96];
+  std::snprintf(text, sizeof text, "one run would take about %.1f s (limit %.1f, --max-seconds)", seconds,
+                max_seconds());
+  return text;
+}
+
+std::string Session::too_large(std::int64_t host_bytes, std::int64_t device_bytes) const {
+  const auto gibibytes = [](std::int64_t bytes) { return std::round(static_cast<double>(bytes) / (1 << 27)) / 8; };
+  const std::int64_t host_free = available_memory_bytes();
+  if (host_free > 0 && host_bytes > host_free / 10 * 9)
+    return detail::concat("needs about ", gibibytes(host_bytes), " GiB of host memory, ", gibibytes(host_free), " free");
+  const std::int64_t device_free = context_.device().free_bytes;
+  if (on_gpu() && device_free > 0 && device_bytes > device_free / 10 * 9)
+    return detail::concat("needs about ", gibibytes(device_bytes), " GiB of device memory, ", gibibytes(device_free),
+                          " free");
+  return "";
+}
+
+void Session::progress(const std::string& text) const {
+  if (options_.quiet || isatty(STDERR_FILENO) == 0) return;
+  std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  std::fflush(stderr);
+}
+
+}  // namespace qrane::bench

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all cases of one run share: the device and its rates, the peer programs, progress, and when to stop.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peer_client.hpp"
+#include "results.hpp"
+#include "suites.hpp"
+
+namespace qrane::bench {
+
+class Session {
+ public:
+  explicit Session(const BenchOptions& options);
+
+  const BenchOptions& options() const { return options_; }
+  const Context& context() const { return context_; }
+  const DeviceInfo& device() const { return device_; }
+  bool on_gpu() const { return device_.is_gpu; }
+
+  /// This device's GEMM and copy rates, measured on first use.
+  const Rates& rates(const std::string& precision);
+  /// Programs that were looked for, and what became of them.
+  const std::vector<PeerProgramStatus>& programs() const { return programs_; }
+  const std::vector<PrecisionRates>& measured_rates() const { return rates_; }
+
+  /// Peers that tables have a column for.
+  const std::vector<std::string>& peers() const { return peers_; }
+  /// One peer's samples for a seeded matrix. Throws std::runtime_error with the reason when there are none.
+  Message measure_peer(const std::string& peer, Shape shape, const std::string& precision, std::uint64_t seed,
+                       int repeats);
+
+  /// Milliseconds of the work that `function` puts on the device's queue.
+  double time_ms(const std::function<void()>& function) const;
+  /// Warm-up, then at least 5 timed runs (more while they are short); fewer only when interrupted.
+  std::vector<double> sample_ms(const std::function<void()>& function) const;
+
+  Floor floor_for(const std::string& precision, double flops, double bytes);
+  /// Why one run of this many flops and bytes is not tried on this device, or empty.
+  std::string too_long(const std::string& precision, double flops, double bytes);
+  /// Why this much memory cannot be had on the host or the device, or empty.
+  std::string too_large(std::int64_t host_bytes, std::int64_t device_bytes) const;
+
+  bool interrupted() const { return options_.interrupted && options_.interrupted(); }
+  /// One line on a terminal's standard error, replaced by the next; an empty one clears it.
+  void progress(const std::string& text) const;
+
+ private:
+  void start_peers();
+  Rates measure_device_rates(const std::string& precision);
+  double copy_rate() const;
+  double max_seconds() const;
+
+  BenchOptions options_;
+  Context context_;
+  DeviceInfo device_;
+  std::unique_ptr<PeerProcess> peer_;
+  std::string peer_path_;
+  std::vector<std::string> peers_;
+  std::vector<PeerProgramStatus> programs_;
+  std::vector<PrecisionRates> rates_;
+};
+
+/// Measures one shape in one precision and all modes; `report` gets each case as it is done.
+void run_qr_cases(Session& session, Shape shape, const std::string& precision, const std::vector<QForm>& modes,
+                  const std::function<void(const QrCase&)>& report);
+
+/// Measures robust PCA at one shape in one precision by both methods.
+void run_background_cases(Session& session, Shape shape, const std::string& precision,
+                          const std::function<void(const BackgroundCase&)>& report);
+
+}  // namespace qrane::bench

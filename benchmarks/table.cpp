@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+#include "machine.hpp"
+#include "report.hpp"
+
+namespace qrane::bench {
+namespace {
+
+__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof text, pattern, arguments);
+  va_end(arguments);
+  return text;
+}
+
+/// Four significant digits without an exponent: 0.01234, 12.34, 1234.
+std::string milliseconds(double ms) {
+  const int decimals = ms >= 1000 ? 0 : ms >= 100 ? 1 : ms >= 10 ? 2 : ms >= 1 ? 3 : 4;
+  return format("%.*f", decimals, ms);
+}
+
+std::string measure(double value) { return value < 0 ? "-" : format("%.2g", value); }
+
+std::string rank_or_dash(const BackgroundCase& result) {
+  return result.convergence.empty() ? "-" : std::to_string(result.rank);
+}
+
+}  // namespace
+
+void print_head(const BenchResults& results) {
+  std::printf("qrane bench %s: %s, %s (%s), sources %s\n", results.suite.c_str(), results.device.name.c_str(),
+              to_string(results.device.backend), results.device.driver.c_str(), source_commit().c_str());
+  for (const PeerProgramStatus& program : results.programs)
+    if (program.available)
+      std::printf("peers: %s, %s\n", program.program.c_str(), program.version.c_str());
+    else
+      std::printf("peers: none (%s: %s)\n", program.program.c_str(), program.reason.c_str());
+}
+
+void Table::add(const QrCase& result) {
+  if (quiet_) return;
+  if (!qr_head_) {
+    std::printf("\n%9s %5s %4s %-8s %-11s %10s %9s %8s %8s %10s %6s", "rows", "cols", "prec", "mode", "algorithm", "ms",
+                "GFLOP/s", "orthog.", "residual", "floor ms", "floor");
+    for (const std::string& peer : peers_) std::printf(" %*s", std::max(8, static_cast<int>(peer.size())), peer.c_str());
+    std::printf("\n");
+    qr_head_ = true;
+  }
+  std::printf("%9lld %5lld %4s %-8s ", static_cast<long long>(result.shape.rows),
+              static_cast<long long>(result.shape.cols), result.precision.c_str(), mode_name(result.mode));
+  if (result.samples_ms.empty()) {
+    std::printf("%s: %s\n", result.outcome == Outcome::failed ? "FAILED" : "left out", result.reason.c_str());
+  } else {
+    const std::string algorithm = result.algorithm + (result.fell_back ? "*" : "");
+    std::printf("%-11s %10s %9.1f %8s %8s %10s %5.1f%%", algorithm.c_str(), milliseconds(result.median_ms()).c_str(),
+                result.gflops(), measure(result.errors.orthogonality).c_str(), measure(result.errors.residual).c_str(),
+                milliseconds(result.floor.ms).c_str(), 100 * result.floor.ms / result.median_ms());
+    for (const PeerTime& peer : result.peers) {
+      const int width = std::max(8, static_cast<int>(peer.peer.size()));
+      const std::string ratio = peer.samples_ms.empty() ? "-" : format(peer.ratio < 10 ? "%.2fx" : "%.1fx", peer.ratio);
+      std::printf(" %*s", width, ratio.c_str());
+    }
+    std::printf("%s\n", result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
+  }
+  std::fflush(stdout);
+}
+
+void Table::add(const BackgroundCase& result) {
+  if (quiet_) return;
+  if (!background_head_) {
+    std::printf("\n%9s %5s %4s %-12s %10s %13s %8s %10s %6s %10s %6s %5s\n", "rows", "cols", "prec", "method",
+                "ms/iter.", "iterations/s", "GFLOP/s", "floor ms", "floor", "iterations", "resid.", "rank");
+    background_head_ = true;
+  }
+  std::printf("%9lld %5lld %4s %-12s ", static_cast<long long>(result.shape.rows),
+              static_cast<long long>(result.shape.cols), result.precision.c_str(), result.method.c_str());
+  if (result.samples_ms.empty()) {
+    std::printf("%s: %s\n", result.outcome == Outcome::failed ? "FAILED" : "left out", result.reason.c_str());
+  } else {
+    const double ms = median(result.samples_ms);
+    std::printf("%10s %13.1f %8.1f %10s %5.1f%% %10s %6.0e %5s%s\n", milliseconds(ms).c_str(),
+                result.iterations_per_second(), result.flops / ms * 1e-6, milliseconds(result.floor.ms).c_str(),
+                100 * result.floor.ms / ms, format("%s%zu", result.converged ? "" : ">", result.convergence.size()).c_str(),
+                result.residual, rank_or_dash(result).c_str(),
+                result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
+    std::printf("%9s data: %s\n", "", result.data.c_str());
+  }
+  std::fflush(stdout);
+}
+
+void print_foot(const BenchResults& results) {
+  std::printf("\n");
+  for (const PrecisionRates& known : results.rates)
+    std::printf("%s: %s: %.1f GFLOP/s, copy %.1f GB/s\n", known.precision.c_str(), known.rates.source.c_str(),
+                known.rates.gemm_gflops, known.rates.copy_gbytes);
+  if (!results.cases.empty())
+    std::printf("errors in units of (min(m,n) + 10) u, limit 30; floor %%: share of what the rates allow; "
+                "a peer's column: its time over qrane's\n");
+  for (const QrCase& result : results.cases)
+    if (result.fell_back) {
+      std::printf("*: the guard handed over to the Householder tree\n");
+      break;
+    }
+  if (results.interrupted) std::printf("interrupted: the cases above are all there is\n");
+}
+
+}  // namespace qrane::bench
