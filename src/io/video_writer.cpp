@@ -36,9 +36,7 @@ std::vector<std::string> arguments_for(const std::string& container, int width, 
   std::snprintf(rate, sizeof(rate), "%.9g", frame_rate);
   std::vector<std::string> arguments = {"ffmpeg", "-y", "-nostdin", "-v", "error"};
   const std::string size = detail::concat(width, "x", height);
-  for (const char* a : {"-f", "rawvideo", "-pix_fmt", "gray", "-s", size.c_str(), "-r", rate, "-i", "pipe:0"}) {
-    arguments.emplace_back(a);
-  }
+  arguments.insert(arguments.end(), {"-f", "rawvideo", "-pix_fmt", "gray", "-s", size, "-r", rate, "-i", "pipe:0"});
   // Chroma is halved in both directions, so the encoders want even sizes.
   if (width % 2 != 0 || height % 2 != 0) {
     arguments.insert(arguments.end(), {"-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2"});
