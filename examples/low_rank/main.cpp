@@ -85,7 +85,7 @@ int main() {
     for (int j = rank; j < n; ++j) best += std::pow(singular_value(j), 2);
     const double ratio = std::sqrt(error / best);
     std::printf("%d x %d by rank %d\n", m, n, rank);
-    std::printf("largest singular values %.6f %.6f %.6f   (exact 1, 0.8, 0.64)\n", svd.s(0, 0), svd.s(1, 0),
+    std::printf("largest singular values %.4f %.4f %.4f   (exact 1, 0.8, 0.64)\n", svd.s(0, 0), svd.s(1, 0),
                 svd.s(2, 0));
     std::printf("error %.3e, best possible %.3e, ratio %.3f\n", std::sqrt(error), std::sqrt(best), ratio);
     return ratio >= 1 - 1e-9 && ratio < 1.1 && std::abs(svd.s(0, 0) - 1) < 1e-3 ? 0 : 1;
