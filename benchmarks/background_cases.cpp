@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Robust PCA as background subtraction: iterations per second, and how the residual falls (the CAQR paper's section VI).
+// Robust PCA as background subtraction: iterations per second, and how the residual falls (the CAQR paper's section
+// VI).
 //
-// One iteration's floor: flops 4 m n^2 - 2 n^3 / 3 (R of X, and X times an n x n matrix); bytes 9 passes of m n (R reads
-// X; the product reads X and writes L; the elementwise pass reads M, L, Y and writes Y, S, X).
+// One iteration's floor: flops 4 m n^2 - 2 n^3 / 3 (R of X, and X times an n x n matrix); bytes 9 passes of m n (R
+// reads X; the product reads X and writes L; the elementwise pass reads M, L, Y and writes Y, S, X).
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

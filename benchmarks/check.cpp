@@ -110,8 +110,8 @@ Doubles random_signs(Index count) {
 /// One pass over the rows of A and Q: the residual of the chosen columns, and QᵀQ or its action on probe vectors.
 template <class T>
 struct FactorSums {
-  Doubles gaps, norms;   // squares, by chosen column
-  Doubles gram;          // k x k upper triangle, or k x probes: QᵀQ X
+  Doubles gaps, norms;  // squares, by chosen column
+  Doubles gram;         // k x k upper triangle, or k x probes: QᵀQ X
 
   FactorSums(MatrixView<const T> a, MatrixView<const T> q, const Doubles& r, const std::vector<Index>& columns,
              const Doubles& probes) {
@@ -134,7 +134,8 @@ struct FactorSums {
         add_gram(q_chunk, rows, k, gram);
       } else {
         product.resize(static_cast<std::size_t>(rows * probe_count));
-        multiply(CblasNoTrans, rows, probe_count, k, 1, q_chunk.data(), rows, probes.data(), k, 0, product.data(), rows);
+        multiply(CblasNoTrans, rows, probe_count, k, 1, q_chunk.data(), rows, probes.data(), k, 0, product.data(),
+                 rows);
         multiply(CblasTrans, k, probe_count, rows, 1, q_chunk.data(), rows, product.data(), rows, 1, gram.data(), k);
       }
     }

@@ -64,15 +64,9 @@ Json to_json_value(const QrCase& result) {
 }
 
 Json to_json_value(const BackgroundCase& result) {
-  Json out = {{"rows", result.shape.rows},
-              {"cols", result.shape.cols},
-              {"precision", result.precision},
-              {"method", result.method},
-              {"data", result.data},
-              {"outcome", outcome_name(result.outcome)},
-              {"reason", result.reason},
-              {"flops", result.flops},
-              {"floor", to_json_value(result.floor)}};
+  Json out = {{"rows", result.shape.rows}, {"cols", result.shape.cols}, {"precision", result.precision},
+              {"method", result.method},   {"data", result.data},       {"outcome", outcome_name(result.outcome)},
+              {"reason", result.reason},   {"flops", result.flops},     {"floor", to_json_value(result.floor)}};
   if (result.samples_ms.empty()) return out;
   out["iterations_per_sample"] = result.iterations_per_sample;
   out["samples_ms"] = result.samples_ms;
@@ -98,12 +92,9 @@ Json to_json_value(const BackgroundCase& result) {
 std::string to_json(const BenchResults& results) {
   const Machine machine = describe_machine();
   const DeviceInfo& device = results.device;
-  Json out = {{"format", "qrane-bench"},
-              {"version", 1},
-              {"suite", results.suite},
-              {"date", results.date},
-              {"commit", source_commit()},
-              {"interrupted", results.interrupted}};
+  Json out = {{"format", "qrane-bench"},   {"version", 1},
+              {"suite", results.suite},    {"date", results.date},
+              {"commit", source_commit()}, {"interrupted", results.interrupted}};
   out["machine"] = {{"processor", machine.processor},
                     {"threads", machine.threads},
                     {"memory_bytes", machine.memory_bytes},

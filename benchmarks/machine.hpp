@@ -8,10 +8,10 @@
 namespace qrane::bench {
 
 struct Machine {
-  std::string processor;         ///< model name
-  int threads = 0;               ///< that this process may use
+  std::string processor;  ///< model name
+  int threads = 0;        ///< that this process may use
   std::int64_t memory_bytes = 0;
-  std::string system;            ///< kernel name and release
+  std::string system;  ///< kernel name and release
   std::string compiler;
 };
 

@@ -55,12 +55,12 @@ struct QrCase {
   std::string precision;
   QForm mode = QForm::none;
   Outcome outcome = Outcome::measured;
-  std::string reason;       ///< of left_out and failed
-  std::string algorithm;    ///< that ran
-  std::string plan;         ///< Plan::explain
+  std::string reason;     ///< of left_out and failed
+  std::string algorithm;  ///< that ran
+  std::string plan;       ///< Plan::explain
   bool fell_back = false;
   std::vector<double> samples_ms;
-  double flops = 0;         ///< canonical, of the asked-for output
+  double flops = 0;  ///< canonical, of the asked-for output
   ErrorMeasures errors;
   Floor floor;
   std::vector<PeerTime> peers;
@@ -79,8 +79,8 @@ struct ConvergencePoint {
 struct BackgroundCase {
   Shape shape;
   std::string precision;
-  std::string method;       ///< "inexact_alm" or "alternating"
-  std::string data;         ///< where the frames came from
+  std::string method;  ///< "inexact_alm" or "alternating"
+  std::string data;    ///< where the frames came from
   Outcome outcome = Outcome::measured;
   std::string reason;
   int iterations_per_sample = 0;
@@ -89,7 +89,7 @@ struct BackgroundCase {
   Floor floor;                     ///< of one iteration
   double tolerance = 0;            ///< of the run below
   bool converged = false;
-  double residual = 0;             ///< of the run below, evaluated on the host in double
+  double residual = 0;  ///< of the run below, evaluated on the host in double
   Index rank = 0;
   std::vector<ConvergencePoint> convergence;
 

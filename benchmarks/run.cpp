@@ -21,7 +21,8 @@ SuiteInfo find_suite(const std::string& name) {
 std::vector<std::string> wanted_precisions(const std::string& precision, const DeviceInfo& device) {
   detail::check(precision.empty() || precision == "f32" || precision == "f64", ErrorCode::invalid_argument,
                 "precision must be f32 or f64, got '", precision, "'");
-  detail::check(precision != "f64" || device.has_double, ErrorCode::unavailable, device.name, " has no double precision");
+  detail::check(precision != "f64" || device.has_double, ErrorCode::unavailable, device.name,
+                " has no double precision");
   if (!precision.empty()) return {precision};
   if (!device.has_double) return {"f32"};
   return {"f32", "f64"};

@@ -154,7 +154,8 @@ std::string Session::too_large(std::int64_t host_bytes, std::int64_t device_byte
   const auto gibibytes = [](std::int64_t bytes) { return std::round(static_cast<double>(bytes) / (1 << 27)) / 8; };
   const std::int64_t host_free = available_memory_bytes();
   if (host_free > 0 && host_bytes > host_free / 10 * 9)
-    return detail::concat("needs about ", gibibytes(host_bytes), " GiB of host memory, ", gibibytes(host_free), " free");
+    return detail::concat("needs about ", gibibytes(host_bytes), " GiB of host memory, ", gibibytes(host_free),
+                          " free");
   const std::int64_t device_free = context_.device().free_bytes;
   if (on_gpu() && device_free > 0 && device_bytes > device_free / 10 * 9)
     return detail::concat("needs about ", gibibytes(device_bytes), " GiB of device memory, ", gibibytes(device_free),

@@ -32,15 +32,15 @@ std::vector<SuiteInfo> suites();
 
 struct BenchOptions {
   std::string suite;
-  std::string json_file;             ///< empty: no JSON
+  std::string json_file;  ///< empty: no JSON
   Backend backend = Backend::automatic;
   int device = 0;
-  std::string precision;             ///< "f32", "f64", or empty for both
-  bool quiet = false;                ///< no table and no progress; the JSON file alone
-  std::string cli_directory;         ///< where the qrane executable lies: the peer programs are looked for there
-  double max_seconds = 0;            ///< longest estimated single run; cases above it are left out with a printed
-                                     ///< reason. 0: 2 s where the device is a CPU, no limit on a GPU
-  std::function<bool()> interrupted; ///< asked between runs; true stops, and what was measured is still written
+  std::string precision;              ///< "f32", "f64", or empty for both
+  bool quiet = false;                 ///< no table and no progress; the JSON file alone
+  std::string cli_directory;          ///< where the qrane executable lies: the peer programs are looked for there
+  double max_seconds = 0;             ///< longest estimated single run; cases above it are left out with a printed
+                                      ///< reason. 0: 2 s where the device is a CPU, no limit on a GPU
+  std::function<bool()> interrupted;  ///< asked between runs; true stops, and what was measured is still written
 };
 
 /// Runs a suite: table on standard output, progress on standard error, JSON to the file. Returns the exit status:

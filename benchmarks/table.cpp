@@ -47,7 +47,8 @@ void Table::add(const QrCase& result) {
   if (!qr_head_) {
     std::printf("\n%9s %5s %4s %-8s %-11s %10s %9s %8s %8s %10s %6s", "rows", "cols", "prec", "mode", "algorithm", "ms",
                 "GFLOP/s", "orthog.", "residual", "floor ms", "floor");
-    for (const std::string& peer : peers_) std::printf(" %*s", std::max(8, static_cast<int>(peer.size())), peer.c_str());
+    for (const std::string& peer : peers_)
+      std::printf(" %*s", std::max(8, static_cast<int>(peer.size())), peer.c_str());
     std::printf("\n");
     qr_head_ = true;
   }
@@ -83,11 +84,11 @@ void Table::add(const BackgroundCase& result) {
     std::printf("%s: %s\n", result.outcome == Outcome::failed ? "FAILED" : "left out", result.reason.c_str());
   } else {
     const double ms = median(result.samples_ms);
-    std::printf("%10s %13.1f %8.1f %10s %5.1f%% %10s %6.0e %5s%s\n", milliseconds(ms).c_str(),
-                result.iterations_per_second(), result.flops / ms * 1e-6, milliseconds(result.floor.ms).c_str(),
-                100 * result.floor.ms / ms, format("%s%zu", result.converged ? "" : ">", result.convergence.size()).c_str(),
-                result.residual, rank_or_dash(result).c_str(),
-                result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
+    std::printf(
+        "%10s %13.1f %8.1f %10s %5.1f%% %10s %6.0e %5s%s\n", milliseconds(ms).c_str(), result.iterations_per_second(),
+        result.flops / ms * 1e-6, milliseconds(result.floor.ms).c_str(), 100 * result.floor.ms / ms,
+        format("%s%zu", result.converged ? "" : ">", result.convergence.size()).c_str(), result.residual,
+        rank_or_dash(result).c_str(), result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
     std::printf("%9s data: %s\n", "", result.data.c_str());
   }
   std::fflush(stdout);
@@ -99,8 +100,9 @@ void print_foot(const BenchResults& results) {
     std::printf("%s: %s: %.1f GFLOP/s, copy %.1f GB/s\n", known.precision.c_str(), known.rates.source.c_str(),
                 known.rates.gemm_gflops, known.rates.copy_gbytes);
   if (!results.cases.empty())
-    std::printf("errors in units of (min(m,n) + 10) u, limit 30; floor %%: share of what the rates allow; "
-                "a peer's column: its time over qrane's\n");
+    std::printf(
+        "errors in units of (min(m,n) + 10) u, limit 30; floor %%: share of what the rates allow; "
+        "a peer's column: its time over qrane's\n");
   for (const QrCase& result : results.cases)
     if (result.fell_back) {
       std::printf("*: the guard handed over to the Householder tree\n");

@@ -66,10 +66,10 @@ PeerSamples measure_cusolver(CudaSession& session, const PeerRequest& request) {
   for (int run = -2; run < request.repeats; ++run) {  // two warm-ups
     session.copy_on_device(work_a.get(), a.get(), m * n);
     const double factor = session.milliseconds([&] {
-      check(cusolverDnXgeqrf(session.solver, session.params, m, n, cuda_type<T>, work_a.get(), m, cuda_type<T>,
-                             tau.get(), cuda_type<T>, workspace.get(), device_bytes, host_workspace.data(), host_bytes,
-                             info.get()),
-            "cusolverDnXgeqrf");
+      check(
+          cusolverDnXgeqrf(session.solver, session.params, m, n, cuda_type<T>, work_a.get(), m, cuda_type<T>, tau.get(),
+                           cuda_type<T>, workspace.get(), device_bytes, host_workspace.data(), host_bytes, info.get()),
+          "cusolverDnXgeqrf");
     });
     const double form_q = session.milliseconds([&] {
       orgqr(session, static_cast<int>(m), static_cast<int>(k), work_a.get(), tau.get(), form_workspace.get(), form_size,
@@ -145,9 +145,8 @@ double gemm_gflops(CudaSession& session) {
   upload_seeded(session, {"", n, n, "", 2, 1}, b.get());
   double best = std::numeric_limits<double>::max();
   for (int run = 0; run < 6; ++run) {
-    const double elapsed = session.milliseconds([&] {
-      gemm(session, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, a.get(), n, b.get(), n, c.get(), n);
-    });
+    const double elapsed = session.milliseconds(
+        [&] { gemm(session, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, a.get(), n, b.get(), n, c.get(), n); });
     if (run > 0) best = std::min(best, elapsed);
   }
   return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) / best * 1e-6;

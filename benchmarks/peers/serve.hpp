@@ -29,8 +29,8 @@ struct PeerSamples {
 
 /// What a peer program can do. Faults are thrown as std::exception.
 struct PeerProgram {
-  std::function<std::string()> hello;                           ///< "version=... peers=a,b"
-  std::function<std::string(const std::string&)> rates;         ///< precision in, "gemm_gflops=... copy_gbytes=..." out
+  std::function<std::string()> hello;                    ///< "version=... peers=a,b"
+  std::function<std::string(const std::string&)> rates;  ///< precision in, "gemm_gflops=... copy_gbytes=..." out
   std::function<PeerSamples(const PeerRequest&)> measure;
 };
 
