@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`qrane bench` and benchmarks/plot as a user runs them: bench_test.py QRANE PLOT.
+
+The suite `smoke` is small; what is checked is that every number is there and can be true, not how fast it is.
+"""
+
+import copy
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+QRANE, PLOT = "", ""
+SHAPES = [(300, 20), (1000, 32), (64, 64), (1024, 640)]
+MODES = ["r", "thin", "implicit", "lapack"]
+PRECISIONS = ["f32", "f64"]
+
+
+def run(*arguments, **keywords):
+    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=240, **keywords)
+
+
+def median(samples):
+    ordered = sorted(samples)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def canonical_flops(rows, cols, mode):
+    return (2 * rows * cols**2 - 2 * cols**3 / 3) * (2 if mode == "thin" else 1)
+
+
+class SmokeSuite(unittest.TestCase):
+    """One run on the CPU backend, looked at from all sides."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.file = Path(cls.folder.name) / "smoke.json"
+        cls.done = run(QRANE, "bench", "smoke", "--backend", "cpu", "--json", cls.file)
+        cls.results = json.loads(cls.file.read_text()) if cls.file.exists() else {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.assertEqual(self.done.returncode, 0, self.done.stdout + self.done.stderr)
+
+    def cases(self):
+        return [case for case in self.results["cases"] if "median_ms" in case]
+
+    def test_head(self):
+        r = self.results
+        self.assertEqual((r["format"], r["version"], r["suite"]), ("qrane-bench", 1, "smoke"))
+        self.assertRegex(r["date"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        self.assertTrue(r["commit"])
+        self.assertFalse(r["interrupted"])
+        self.assertEqual(r["device"]["backend"], "cpu")
+        self.assertTrue(r["device"]["name"])
+        self.assertGreater(r["machine"]["threads"], 0)
+        for precision in PRECISIONS:
+            self.assertGreater(r["rates"][precision]["gemm_gflops"], 0)
+            self.assertGreater(r["rates"][precision]["copy_gbytes"], 0)
+
+    def test_every_case_is_there_and_measured(self):
+        found = [(c["rows"], c["cols"], c["precision"], c["mode"]) for c in self.cases()]
+        wanted = [(m, n, p, mode) for m, n in SHAPES for p in PRECISIONS for mode in MODES]
+        self.assertCountEqual(found, wanted)
+
+    def test_times_and_speeds(self):
+        for case in self.cases():
+            with self.subTest(case=(case["rows"], case["cols"], case["precision"], case["mode"])):
+                self.assertGreaterEqual(len(case["samples_ms"]), 5)
+                self.assertTrue(all(ms > 0 for ms in case["samples_ms"]))
+                self.assertAlmostEqual(case["median_ms"], median(case["samples_ms"]), delta=1e-9)
+                flops = canonical_flops(case["rows"], case["cols"], case["mode"])
+                self.assertAlmostEqual(case["flops"], flops, delta=1e-9 * flops)
+                self.assertAlmostEqual(case["gflops"], flops / case["median_ms"] * 1e-6, delta=1e-6 * case["gflops"])
+                self.assertNotEqual(case["algorithm"], "automatic")
+
+    def test_errors_are_within_the_limit_and_not_by_accident(self):
+        for case in self.cases():
+            with self.subTest(case=(case["rows"], case["cols"], case["precision"], case["mode"])):
+                self.assertEqual(case["outcome"], "measured")
+                errors = case["errors"]
+                self.assertLessEqual(errors["residual"], 30)
+                self.assertGreater(errors["residual"], 1e-6)  # no rounding at all would be no factorization
+                if case["mode"] == "r":
+                    self.assertIsNone(errors["orthogonality"])
+                else:
+                    self.assertLessEqual(errors["orthogonality"], 30)
+                    self.assertGreater(errors["orthogonality"], 1e-6)
+
+    def test_floors(self):
+        rates = self.results["rates"]
+        for case in self.cases():
+            size = 4 if case["precision"] == "f32" else 8
+            passes = {"r": 1, "thin": 3}.get(case["mode"], 2)
+            floor = case["floor"]
+            self.assertEqual(floor["bytes"], passes * size * case["rows"] * case["cols"])
+            by_flops = floor["flops"] / rates[case["precision"]]["gemm_gflops"] * 1e-6
+            by_bytes = floor["bytes"] / rates[case["precision"]]["copy_gbytes"] * 1e-6
+            self.assertAlmostEqual(floor["ms"], max(by_flops, by_bytes), delta=1e-9)
+
+    def test_peer_ratios(self):
+        available = any(program["available"] for program in self.results["peer_programs"])
+        if not (Path(QRANE).parent / "qrane-peers-lapack").exists():
+            self.assertFalse(available)
+            self.assertIn("peers: none", self.done.stdout)
+            return
+        self.assertTrue(available)
+        for case in self.cases():
+            [peer] = case["peers"]
+            self.assertEqual(peer["peer"], "lapack")
+            self.assertGreaterEqual(len(peer["samples_ms"]), 5)
+            self.assertAlmostEqual(peer["ratio"], peer["median_ms"] / case["median_ms"], delta=1e-6 * peer["ratio"])
+
+    def test_background(self):
+        found = [(b["precision"], b["method"]) for b in self.results["background"]]
+        self.assertCountEqual(found, [(p, m) for p in PRECISIONS for m in ("inexact_alm", "alternating")])
+        for case in self.results["background"]:
+            with self.subTest(case=(case["precision"], case["method"])):
+                self.assertEqual(case["outcome"], "measured")
+                self.assertGreaterEqual(len(case["samples_ms"]), 5)
+                self.assertAlmostEqual(case["iterations_per_second"], 1e3 / case["median_ms"], delta=1e-3)
+                iterations = [point["iteration"] for point in case["convergence"]]
+                self.assertEqual(iterations, list(range(1, len(iterations) + 1)))
+                if case["method"] == "inexact_alm":
+                    self.assertTrue(case["converged"])
+                    self.assertLessEqual(case["residual"], 1.01 * case["tolerance"])
+
+    def test_table_has_speed_and_error_in_one_row(self):
+        pattern = r"\s*\d+\s+\d+\s+f(32|64)\s+(r|thin)\s"
+        rows = [line for line in self.done.stdout.splitlines() if re.match(pattern, line)]
+        self.assertEqual(len(rows), len(SHAPES) * len(PRECISIONS) * 2)
+        for row in rows:
+            self.assertGreaterEqual(len(row.split()), 11, row)
+
+    def test_plot_makes_pictures(self):
+        if importlib.util.find_spec("matplotlib") is None:
+            self.skipTest("matplotlib is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(sys.executable, PLOT, self.file, "--out", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            written = done.stdout.split()
+            self.assertEqual(sorted(re.search(r"-(\w+)\.png$", name).group(1) for name in written),
+                             ["background", "floor"])
+            for name in written:
+                self.assertEqual(Path(name).read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+            # the shapes of the papers' suites, made from the same numbers
+            for along, fixed in (("rows", "cols"), ("cols", "rows")):
+                line = copy.deepcopy(self.results)
+                for case in line["cases"]:
+                    case[fixed] = 192
+                path = Path(folder) / f"{along}.json"
+                path.write_text(json.dumps(line))
+                done = run(sys.executable, PLOT, path, "--out", Path(folder) / along)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("-speed.png", done.stdout)
+
+    def test_plot_refuses_what_is_no_result(self):
+        if importlib.util.find_spec("matplotlib") is None:
+            self.skipTest("matplotlib is not installed")
+        lacking = copy.deepcopy(self.results)
+        del lacking["cases"][0]["floor"]
+        wrong = copy.deepcopy(self.results)
+        wrong["cases"][0]["median_ms"] = "fast"
+        texts = {"{": "no JSON", "[]": "not written by", json.dumps({**self.results, "version": 99}): "version 99",
+                 json.dumps(lacking): "'floor' is missing", json.dumps(wrong): "'median_ms' has the wrong type"}
+        with tempfile.TemporaryDirectory() as folder:
+            for text, words in texts.items():
+                path = Path(folder) / "bad.json"
+                path.write_text(text)
+                done = run(sys.executable, PLOT, path, "--out", folder)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(words, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+            done = run(sys.executable, PLOT, Path(folder) / "absent.json")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("absent.json", done.stderr)
+            self.assertEqual(list(Path(folder).glob("*.png")), [])
+
+
+class Command(unittest.TestCase):
+    def test_list_names_the_suites(self):
+        done = run(QRANE, "bench", "--list")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for suite in ("paper-table1", "paper-width", "skinny", "background"):
+            self.assertIn(suite, done.stdout)
+        self.assertNotIn("smoke", done.stdout)
+
+    def test_unknown_suite_is_bad_input(self):
+        done = run(QRANE, "bench", "nothing")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("unknown suite 'nothing'", done.stderr)
+        self.assertIn("paper-table1", done.stderr)
+
+    def test_quiet_prints_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "quiet.json"
+            done = run(QRANE, "bench", "smoke", "--backend", "cpu", "--precision", "f32", "--quiet", "--json", file)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+            results = json.loads(file.read_text())
+            self.assertEqual({case["precision"] for case in results["cases"]}, {"f32"})
+            self.assertEqual(os.listdir(folder), ["quiet.json"])
+
+    def test_long_cases_are_left_out_with_a_reason(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "short.json"
+            done = run(QRANE, "bench", "paper-width", "--backend", "cpu", "--precision", "f32", "--max-seconds", "1e-9",
+                       "--json", file)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("left out", done.stdout)
+            for case in json.loads(file.read_text())["cases"]:
+                self.assertEqual(case["outcome"], "left out")
+                self.assertIn("--max-seconds", case["reason"])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit("usage: bench_test.py QRANE PLOT [unittest arguments]")
+    QRANE, PLOT = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

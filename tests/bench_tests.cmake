@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+# `qrane bench` as a user runs it, on a suite of small cases, and benchmarks/plot on what it wrote.
+if(TARGET qrane_command AND TARGET qrane_bench)
+  find_package(Python3 COMPONENTS Interpreter QUIET)
+  if(Python3_Interpreter_FOUND)
+    add_test(NAME bench_test
+      COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/bench_test.py $<TARGET_FILE:qrane_command>
+        ${PROJECT_SOURCE_DIR}/benchmarks/plot)
+    set_tests_properties(bench_test PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE LABELS bench)
+  endif()
+endif()
