@@ -35,6 +35,20 @@ int report(const std::exception_ptr& thrown) {
   return exit_failure;
 }
 
+/// The parser itself would only say that a command is missing.
+void require_command(const CLI::App& app, int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first.starts_with('-')) return;
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() == first) return;
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  throw Error(ErrorCode::invalid_argument,
+              detail::concat(first.empty() ? "no command" : "unknown command '" + first + "'", "; commands are ", known,
+                             " (`qrane --help` says more)"));
+}
+
 int run(int argc, char** argv) {
   CLI::App app("QR factorization on GPUs and CPUs: factor, solve, decompose, separate a video", "qrane");
   app.set_version_flag("--version", std::string("qrane ") + QRANE_CLI_VERSION);
@@ -43,6 +57,7 @@ int run(int argc, char** argv) {
   const std::vector<Command> commands = {add_info_command(app),       add_qr_command(app),
                                          add_solve_command(app),      add_svd_command(app),
                                          add_background_command(app), add_bench_command(app, argv[0])};
+  require_command(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -62,6 +77,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // `qrane ... | head` must not cost the results that are still to be written.
   std::signal(SIGPIPE, SIG_IGN);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // piped words come as they are said
   try {
     return run(argc, argv);
   } catch (...) {
