@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// apply_qt_h (TREE 0) and apply_qt_tree (TREE 1): C := (I - V op(T) V^T) C for the rows of one block and a
+// tile of TC columns of C per group; Anderson, Ballard, Demmel, Keutzer (IPDPS 2011), section IV.
+//
+// V (KP columns, padded with zeros) and C pass through local memory in chunks of CHUNK rows, twice:
+//   W = V^T C      4 x 4 elements of W per work-item in registers
+//   W = op(T) W    T from global memory, the same for neighbouring work-items
+//   C = C - V W
+// V's ones and zeros are supplied here: reflector k is 1 at its pivot row, and zero above it, below its
+// staircase, and below the diagonal of the eliminated triangles; head 0 of a tree is the identity.
+//
+// WG = KP / 4 * TC / 4. Flops: 4 r k c + 2 k^2 c per block (r rows, k reflectors, c columns).
+// Bytes: C read twice and written once, V read twice per column tile.
+// Local memory: CHUNK * (KP + TC + 2) + KP * (TC + 1) scalars and 2 KP ints.
+#define CHUNK 16
+#define LDV (KP + 1)
+#define LDC (TC + 1)
+
+typedef struct {
+  __global const REAL* data;
+  long ld, head_step;
+  int cols;
+} Reflectors;
+
+// s_v[r * LDV + k] := V(row i0 + r of head h, k), zeros outside.
+void load_v(Reflectors v, int h, int i0, int head_rows, __local const int* s_pivot, __local const int* s_end,
+            __local REAL* s_v) {
+  for (int e = (int)get_local_id(0); e < CHUNK * KP; e += WG) {
+    const int r = e % CHUNK, k = e / CHUNK, i = i0 + r;
+    REAL value = 0;
+    if (k < v.cols && i < head_rows) {
+      if (TREE && h == 0)
+        value = i == k;
+      else if (TREE)
+        value = i <= k ? v.data[h * v.head_step + i + k * v.ld] : 0;
+      else if (s_pivot[k] >= 0)
+        value = i == s_pivot[k] ? 1 : i > s_pivot[k] && i < s_end[k] ? v.data[i + k * v.ld] : 0;
+    }
+    s_v[r * LDV + k] = value;
+  }
+}
+
+// 4 x 4 elements of T^T W or T W: rows 4 x .. 4 x + 3, columns y + TC / 4 s.
+void multiply_t(__global const REAL* g_t, int inner, int cols, int transposed, int x, int y, __local const REAL* s_w,
+                REAL sum[4][4]) {
+  for (int q = 0; q < 4; ++q)
+    for (int s = 0; s < 4; ++s) sum[q][s] = 0;
+  for (int l = 0; l < cols; ++l)
+    for (int q = 0; q < 4; ++q) {
+      const int k = 4 * x + q;
+      if (k >= cols || (transposed ? l > k : l < k)) continue;
+      const REAL t = transposed ? g_t[l + (long)k * inner] : g_t[k + (long)l * inner];
+      for (int s = 0; s < 4; ++s) sum[q][s] = FMA(t, s_w[l * LDC + y + TC / 4 * s], sum[q][s]);
+    }
+}
+
+KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), BUFFER(pivots), MATRIX(c),
+             const long c_cols, const int inner, const int max_cols, const int transposed) {
+  RETURN_UNLESS_WANTED;
+  __local REAL s_v[CHUNK * LDV], s_c[CHUNK * LDC], s_w[KP * LDC];
+  __local int s_pivot[KP], s_end[KP];
+  const int id = (int)get_local_id(0), x = id / (TC / 4), y = id % (TC / 4);
+  const long tiles = (c_cols + TC - 1) / TC;
+  const long task_index = get_group_id(0) / tiles, c0 = get_group_id(0) % tiles * TC;
+  const BlockTask task = AT(const BlockTask, tasks)[task_index];
+  const int heads = HEADS(task), head_rows = HEAD_ROWS(task), cols = task.cols;
+  const int here = (int)min((long)TC, c_cols - c0);
+  __global REAL* g_c = AT(REAL, c) + task.matrix * c_stride + task.row + c0 * c_ld;
+  __global const REAL* g_t = AT(const REAL, t) + task.t;
+  Reflectors v;
+  v.data = AT(const REAL, a) + task.matrix * a_stride + task.row + task.col * a_ld;
+  v.ld = a_ld;
+  v.head_step = task.stride;
+  v.cols = cols;
+
+  for (int k = id; k < KP; k += WG) {
+    s_pivot[k] = k >= cols ? -1 : pivots_at >= 0 ? AT(const int, pivots)[task_index * max_cols + k] : k;
+    const bool stairs = k < cols && staircase_at >= 0 && task.staircase >= 0;
+    s_end[k] = stairs ? AT(const int, staircase)[task.staircase + k] : task.rows;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+
+  REAL sum[4][4];
+  for (int q = 0; q < 4; ++q)
+    for (int s = 0; s < 4; ++s) sum[q][s] = 0;
+  for (int h = 0; h < heads; ++h)
+    for (int i0 = 0; i0 < head_rows; i0 += CHUNK) {
+      load_v(v, h, i0, head_rows, s_pivot, s_end, s_v);
+      for (int e = id; e < CHUNK * TC; e += WG) {
+        const int r = e % CHUNK, j = e / CHUNK;
+        s_c[r * LDC + j] = i0 + r < head_rows && j < here ? g_c[(long)h * task.stride + i0 + r + j * c_ld] : 0;
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+      if (!TREE || 4 * x + 3 >= i0) {  // the triangle's rows below these columns are zero
+        for (int r = 0; r < CHUNK; ++r)
+          for (int q = 0; q < 4; ++q) {
+            const REAL u = s_v[r * LDV + 4 * x + q];
+            for (int s = 0; s < 4; ++s) sum[q][s] = FMA(u, s_c[r * LDC + y + TC / 4 * s], sum[q][s]);
+          }
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+  for (int q = 0; q < 4; ++q)
+    for (int s = 0; s < 4; ++s) s_w[(4 * x + q) * LDC + y + TC / 4 * s] = sum[q][s];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  multiply_t(g_t, inner, cols, transposed, x, y, s_w, sum);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int q = 0; q < 4; ++q)
+    for (int s = 0; s < 4; ++s) s_w[(4 * x + q) * LDC + y + TC / 4 * s] = sum[q][s];
+
+  for (int h = 0; h < heads; ++h)
+    for (int i0 = 0; i0 < head_rows; i0 += CHUNK) {
+      load_v(v, h, i0, head_rows, s_pivot, s_end, s_v);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      for (int e = id; e < CHUNK * (TC / 4); e += WG) {
+        const int r = e % CHUNK, j = e / CHUNK;
+        REAL change[4] = {0, 0, 0, 0};
+        for (int k = TREE ? i0 : 0; k < cols; ++k) {
+          const REAL u = s_v[r * LDV + k];
+          for (int s = 0; s < 4; ++s) change[s] = FMA(u, s_w[k * LDC + j + TC / 4 * s], change[s]);
+        }
+        for (int s = 0; s < 4; ++s)
+          if (i0 + r < head_rows && j + TC / 4 * s < here)
+            g_c[(long)h * task.stride + i0 + r + (j + TC / 4 * s) * c_ld] -= change[s];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// One n x n Cholesky factorization with its proof, by one group: G = D (Rs^T Rs) D with D = diag(G)^(1/2),
+// then Rs^-1, kappa = |Rs|_F |Rs^-1|_F and the verdict (backend/kernels.hpp, GuardedCholesky; method of Yamazaki,
+// Tomov, Dongarra, SISC 2015, for the scaling). G's upper triangle is worked on in place; Rs and Rs^-1 grow in
+// the outputs and get their scale back at the end. On failure the outputs are identities.
+// Flops: 2 n^3 / 3. Local memory: 2 n + WG wide numbers. Needs cl_khr_fp64.
+
+// The sum of all work-items' values, in every work-item; fixed order.
+wide group_sum(wide value, __local wide* s_values) {
+  const int id = (int)get_local_id(0);
+  s_values[id] = value;
+  for (int half_width = WG / 2; half_width > 0; half_width /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (id < half_width) s_values[id] += s_values[id + half_width];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const wide sum = s_values[0];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return sum;
+}
+
+// Rs in r's upper triangle from the scaled G; 0 when a pivot is not positive and finite.
+int factor_scaled(__global wide* g, long ldg, __global wide* r, long ldr, int n, __local wide* s_row) {
+  const int id = (int)get_local_id(0), lanes = WG < 16 ? WG : 16, lane = id % lanes;
+  for (int j = 0; j < n; ++j) {
+    const wide pivot = g[j + j * ldg];
+    if (!(pivot > 0 && isfinite(pivot))) return 0;  // the same pivot in all work-items
+    const wide root = sqrt(pivot);
+    for (int k = j + id; k < n; k += WG) {
+      s_row[k] = k == j ? root : g[j + k * ldg] / root;
+      r[j + k * ldr] = s_row[k];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = j + 1 + id / lanes; k < n; k += WG / lanes)
+      for (int i = j + 1 + lane; i <= k; i += lanes) g[i + k * ldg] = FMA(-s_row[i], s_row[k], g[i + k * ldg]);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  }
+  return 1;
+}
+
+// Column k of the inverse per work-item: back substitution by columns of Rs.
+void invert_upper(__global const wide* r, long ldr, __global wide* x, long ldx, int n) {
+  for (int k = (int)get_local_id(0); k < n; k += WG) {
+    __global wide* column = x + k * ldx;
+    for (int i = 0; i < n; ++i) column[i] = i == k;
+    for (int l = k; l >= 0; --l) {
+      const wide value = column[l] / r[l + l * ldr];
+      column[l] = value;
+      for (int i = 0; i < l; ++i) column[i] = FMA(-r[i + l * ldr], value, column[i]);
+    }
+  }
+}
+
+KERNEL guarded_cholesky(CONDITION, MATRIX(gram), MATRIX(r), MATRIX(inverse), BUFFER(failed), BUFFER(bound),
+                        const int n, const wide limit, const wide rounding, __local wide* s_work) {
+  RETURN_UNLESS_WANTED;
+  __local wide s_values[WG];
+  __local wide* s_scale = s_work;
+  __local wide* s_row = s_work + n;
+  const int id = (int)get_local_id(0);
+  __global wide* g = AT(wide, gram);
+  __global wide* r = AT(wide, r);
+  __global wide* x = AT(wide, inverse);
+  for (int i = id; i < n; i += WG) s_scale[i] = sqrt(g[i + i * gram_ld]);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (long e = id; e < (long)n * n; e += WG) {
+    const long i = e % n, k = e / n;
+    if (i <= k) g[i + k * gram_ld] = i == k && s_scale[k] > 0 ? 1 : g[i + k * gram_ld] / s_scale[i] / s_scale[k];
+    if (i > k) r[i + k * r_ld] = 0;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+
+  int good = factor_scaled(g, gram_ld, r, r_ld, n, s_row);
+  wide kappa = INFINITY;
+  if (good) {
+    invert_upper(r, r_ld, x, inverse_ld, n);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    wide r_square = 0, x_square = 0;
+    for (long e = id; e < (long)n * n; e += WG) {
+      const wide u = r[e % n + e / n * r_ld], v = x[e % n + e / n * inverse_ld];
+      r_square = FMA(u, u, r_square);
+      x_square = FMA(v, v, x_square);
+    }
+    r_square = group_sum(r_square, s_values);
+    x_square = group_sum(x_square, s_values);
+    kappa = sqrt(r_square) * sqrt(x_square);
+    kappa += n * rounding * kappa * kappa;
+    if (isnan(kappa)) kappa = INFINITY;
+    good = kappa <= limit;
+  }
+  for (long e = id; e < (long)n * n; e += WG) {
+    const long i = e % n, k = e / n;
+    if (good && i <= k) {
+      r[i + k * r_ld] *= s_scale[k];
+      x[i + k * inverse_ld] /= s_scale[i];
+    } else if (!good) {
+      r[i + k * r_ld] = x[i + k * inverse_ld] = i == k;
+    }
+  }
+  if (id == 0) {
+    AT(wide, bound)[0] = kappa;
+    if (!good) AT(int, failed)[0] = 1;
+  }
+}

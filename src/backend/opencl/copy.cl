@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies, conversions and fills of batches of matrices, element by element: 2 scalars moved per element.
+// The host defines SOURCE and TARGET (types in memory) and CONVERT(x) from one to the other.
+
+// part: 0 all; 1 upper, zeros below; 2 upper, the rest untouched; 3 unit lower, zeros above.
+KERNEL copy(CONDITION, MATRIX(a), MATRIX(b), const long rows, const long cols, const long count, const int lanes_r,
+            const int part) {
+  RETURN_UNLESS_WANTED;
+  const long strips = strip_count(rows, cols, count, lanes_r);
+  for (long s = get_group_id(0); s < strips; s += get_num_groups(0)) {
+    const Strip at = strip_at(s, rows, cols, lanes_r);
+    if (at.col >= cols) continue;
+    __global const SOURCE* a = AT(const SOURCE, a) + at.batch * a_stride + at.col * a_ld;
+    __global TARGET* b = AT(TARGET, b) + at.batch * b_stride + at.col * b_ld;
+    for (int u = 0; u < STRIP_ROWS; ++u) {
+      const long i = at.row + u * lanes_r;
+      if (i >= rows) break;
+      const bool taken = part == 0 || (part == 3 ? i > at.col : i <= at.col);
+      if (taken)
+        b[i] = CONVERT(a[i]);
+      else if (part == 1)
+        b[i] = (TARGET)0;
+      else if (part == 3)
+        b[i] = (TARGET)(i == at.col ? 1 : 0);
+    }
+  }
+}
+
+KERNEL fill(CONDITION, MATRIX(a), const long rows, const long cols, const long count, const int lanes_r,
+            const REAL off_diagonal, const REAL diagonal) {
+  RETURN_UNLESS_WANTED;
+  const long strips = strip_count(rows, cols, count, lanes_r);
+  for (long s = get_group_id(0); s < strips; s += get_num_groups(0)) {
+    const Strip at = strip_at(s, rows, cols, lanes_r);
+    if (at.col >= cols) continue;
+    __global REAL* a = AT(REAL, a) + at.batch * a_stride + at.col * a_ld;
+    for (int u = 0; u < STRIP_ROWS; ++u) {
+      const long i = at.row + u * lanes_r;
+      if (i < rows) a[i] = i == at.col ? diagonal : off_diagonal;
+    }
+  }
+}

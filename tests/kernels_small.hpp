@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// The small dense pieces and the robust PCA pass of the vocabulary. Included by kernels_test.hpp.
+#pragma once
+
+namespace qrane::backend::test {
+
+/// An orthonormal basis of random columns, by Gram-Schmidt twice in long double.
+inline Reference random_orthonormal(Index m, Index n, unsigned seed) {
+  HostMatrix<double> a(m, n);
+  a.random(seed);
+  Reference q = to_reference(a);
+  for (Index j = 0; j < n; ++j) {
+    for (int pass = 0; pass < 2; ++pass)
+      for (Index k = 0; k < j; ++k) {
+        Wide dot = 0;
+        for (Index i = 0; i < m; ++i) dot += q(i, k) * q(i, j);
+        for (Index i = 0; i < m; ++i) q(i, j) -= dot * q(i, k);
+      }
+    const Wide norm = column_norm(q, j);
+    for (Index i = 0; i < m; ++i) q(i, j) /= norm;
+  }
+  return q;
+}
+
+TYPED_TEST(Kernels, FactorsAGramMatrixWithProof) {
+  using T = typename TestFixture::T;
+  if (this->q().limits(T{}).max_cholesky == 0) GTEST_SKIP() << "no Cholesky factorization on this device";
+  for (Index n : {1, 2, 31, 32, 33, 65, 100}) {
+    SCOPED_TRACE(testing::Message() << "n " << n);
+    if (n > this->q().limits(T{}).max_cholesky) continue;
+    HostMatrix<double> a(2 * n + 3, n), gram(n, n, 1), r(n, n, 2), inverse(n, n, 3);
+    a.random(20);
+    for (Index j = 0; j < n; ++j)  // scales that the equilibration must take out
+      for (Index i = 0; i < a.rows; ++i) a(i, j) = std::ldexp(a(i, j), int(j % 7) * 40 - 120);
+    const Reference exact = multiply(to_reference(a), true, to_reference(a), false);
+    gram.set([&](Index i, Index j, Index) { return i <= j ? double(exact(i, j)) : std::nan(""); });
+    GuardedCholesky<typename TestFixture::B, T> cholesky;
+    cholesky.gram = this->upload(gram);
+    cholesky.r = this->upload(r);
+    cholesky.inverse = this->upload(inverse);
+    cholesky.failed = this->upload(std::vector<std::int32_t>{0});
+    cholesky.condition = this->upload(std::vector<double>{-1, canary<double>});
+    cholesky.limit = 1e7;
+    cholesky.rounding = 1e-16;
+    this->q().guarded_cholesky(cholesky);
+    r = this->download(cholesky.r, r);
+    inverse = this->download(cholesky.inverse, inverse);
+    this->expect_canaries(r);
+    this->expect_canaries(inverse);
+    EXPECT_EQ(this->download(cholesky.failed, 1)[0], 0);
+    const std::vector<double> condition = this->download(cholesky.condition, 2);
+    EXPECT_EQ(condition[1], canary<double>);
+    const Reference square = multiply(to_reference(r), true, to_reference(r), false);
+    const Reference identity = multiply(to_reference(r), false, to_reference(inverse), false);
+    Wide r_norm = 0, inverse_norm = 0;
+    for (Index j = 0; j < n; ++j)
+      for (Index i = 0; i < n; ++i) {
+        if (i > j) {
+          ASSERT_EQ(r(i, j), 0);
+          ASSERT_EQ(inverse(i, j), 0);
+        } else {
+          const Wide scale = std::sqrt(exact(i, i) * exact(j, j));
+          ASSERT_LE(std::fabs(square(i, j) - exact(i, j)), 30 * (n + 10) * unit_roundoff<double> * scale);
+        }
+        const Wide units = std::sqrt(exact(i, i) / exact(j, j));  // of row i against column j
+        ASSERT_LE(std::fabs(identity(i, j) - (i == j)), 1e-10L * units) << i << ", " << j;
+        r_norm += std::pow(Wide(r(i, j)), 2) / exact(j, j);
+        inverse_norm += std::pow(Wide(inverse(i, j)), 2) * exact(i, i);
+      }
+    const Wide kappa = std::sqrt(r_norm * inverse_norm);
+    EXPECT_GE(condition[0], double(kappa * (1 - 1e-10L)));
+    EXPECT_LE(condition[0], double(1.01L * (kappa + n * 1e-16L * kappa * kappa)));
+  }
+}
+
+TYPED_TEST(Kernels, RefusesAGramMatrixThatProvesNothing) {
+  using T = typename TestFixture::T;
+  if (this->q().limits(T{}).max_cholesky == 0) GTEST_SKIP() << "no Cholesky factorization on this device";
+  const Index n = 9;
+  enum Kind { good, zero_column, indefinite, nan, infinite, past_limit, kinds };
+  for (int kind = 0; kind < kinds; ++kind)
+    for (std::int32_t condition : {0, 1}) {
+      HostMatrix<double> gram(n, n), r(n, n), inverse(n, n);
+      gram.set([](Index i, Index j, Index) { return i == j ? 1.0 : 0.25; });
+      if (kind == zero_column)
+        for (Index i = 0; i < n; ++i) gram(i, 4) = gram(4, i) = 0;
+      if (kind == indefinite) gram(2, 6) = 1.5;
+      if (kind == nan) gram(0, n - 1) = std::nan("");
+      if (kind == infinite) gram(3, 3) = std::numeric_limits<double>::infinity();
+      GuardedCholesky<typename TestFixture::B, T> cholesky;
+      cholesky.gram = this->upload(gram);
+      cholesky.r = this->upload(r);
+      cholesky.inverse = this->upload(inverse);
+      cholesky.failed = this->flag(0);
+      cholesky.condition = this->upload(std::vector<double>{0});
+      cholesky.limit = kind == past_limit ? 2 : 1e6;
+      cholesky.rounding = 1e-16;
+      this->q().when(this->flag(condition)).guarded_cholesky(cholesky);
+      EXPECT_EQ(this->download(cholesky.failed, 1)[0], condition && kind != good) << "kind " << kind;
+      if (!condition) {
+        EXPECT_TRUE(same_bits(this->download(cholesky.r, r).data, r.data));
+      }
+    }
+}
+
+TYPED_TEST(Kernels, ReconstructsHouseholderVectors) {
+  using T = typename TestFixture::T;
+  for (Index b : {1, 2, 7, 31, 32})
+    for (Index m : {b, 3 * b + 5}) {
+      SCOPED_TRACE(testing::Message() << m << " x " << b);
+      const Index count = 2;
+      HostMatrix<T> q1(b, b, 2, count), r(b, b, 1, count), panel(b, b, 3, count), t(b, b, 1, count), u(b, b, 0, count);
+      std::vector<Reference> q;
+      for (Index k = 0; k < count; ++k) q.push_back(random_orthonormal(m, b, unsigned(40 + k)));
+      q1.set([&](Index i, Index j, Index k) { return q[std::size_t(k)](i, j); });
+      r.random(41);
+      Reconstruct<typename TestFixture::B, T> reconstruct;
+      reconstruct.q1 = this->upload(q1);
+      reconstruct.r = this->upload(r);
+      reconstruct.panel = this->upload(panel);
+      reconstruct.t = this->upload(t);
+      reconstruct.u_inverse = this->upload(u);
+      this->q().when(this->flag(0)).reconstruct(reconstruct);
+      EXPECT_TRUE(same_bits(this->download(reconstruct.panel, panel).data, panel.data));
+      this->q().reconstruct(reconstruct);
+      panel = this->download(reconstruct.panel, panel);
+      t = this->download(reconstruct.t, t);
+      u = this->download(reconstruct.u_inverse, u);
+      this->expect_canaries(panel);
+      this->expect_canaries(t);
+      this->expect_canaries(u);
+      for (Index k = 0; k < count; ++k) {
+        const Reference& exact = q[std::size_t(k)];
+        Reference v(m, b);
+        Reference u_inverse = to_reference(u, k);
+        for (Index j = 0; j < b; ++j)
+          for (Index i = 0; i < b; ++i) {
+            v(i, j) = i > j ? Wide(panel(i, j, k)) : Wide(i == j);
+            if (i > j) {
+              ASSERT_EQ(t(i, j, k), T(0));
+              ASSERT_EQ(u(i, j, k), T(0));
+            }
+          }
+        for (Index j = 0; j < b; ++j)
+          for (Index i = b; i < m; ++i)
+            for (Index l = 0; l <= j; ++l) v(i, j) += exact(i, l) * u_inverse(l, j);
+        // Column j of I - V T V^T is s_j q_j.
+        const Reference vt = multiply(v, false, to_reference(t, k), false);
+        for (Index j = 0; j < b; ++j) {
+          const T sign = std::fabs(panel(j, j, k) - r(j, j, k)) <= std::fabs(panel(j, j, k) + r(j, j, k)) ? T(1) : T(-1);
+          for (Index l = j; l < b; ++l) EXPECT_EQ(panel(j, l, k), sign * r(j, l, k));
+          for (Index i = 0; i < m; ++i) {
+            Wide h = i == j;
+            for (Index l = 0; l < b; ++l) h -= vt(i, l) * v(j, l);
+            ASSERT_LE(std::fabs(h - sign * exact(i, j)), 30 * (b + 10) * unit_roundoff<T>) << i << ", " << j;
+          }
+        }
+      }
+    }
+}
+
+TYPED_TEST(Kernels, TakesARobustPcaStep) {
+  using T = typename TestFixture::T;
+  using B = typename TestFixture::B;
+  for (const Shape& s : std::vector<Shape>{{0, 3}, {1, 1}, {33, 7, 2}, {1000, 5}, {4099, 3, 1}}) {
+    SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
+    HostMatrix<T> m(s.rows, s.cols, s.slack), l(s.rows, s.cols, s.slack), y(s.rows, s.cols, s.slack);
+    HostMatrix<T> sparse(s.rows, s.cols, s.slack), x(s.rows, s.cols, s.slack);
+    m.random(50);
+    l.random(51);
+    y.random(52);
+    RobustPcaPass<B, T> pass;
+    pass.mu = 0.7;
+    pass.mu_next = 1.05;
+    pass.threshold = 0.9;
+    std::vector<double> first;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      pass.m = this->upload(m);
+      pass.l = this->upload(l);
+      pass.y = this->upload(y);
+      pass.s = this->upload(sparse);
+      pass.x = this->upload(x);
+      pass.residual_squared = this->upload(std::vector<double>{canary<double>});
+      auto scratch = this->scratch(65536);
+      if (repeat == 2) {
+        this->q().when(this->flag(0)).robust_pca_pass(pass, scratch);
+        EXPECT_TRUE(same_bits(this->download(pass.y, y).data, y.data));
+        EXPECT_EQ(this->download(pass.residual_squared, 1)[0], canary<double>);
+        continue;
+      }
+      this->q().robust_pca_pass(pass, scratch);
+      const HostMatrix<T> y1 = this->download(pass.y, y), s1 = this->download(pass.s, sparse), x1 = this->download(pass.x, x);
+      this->expect_canaries(y1);
+      this->expect_canaries(s1);
+      this->expect_canaries(x1);
+      const std::vector<double> residual = this->download(pass.residual_squared, 1);
+      if (repeat == 0) first = residual;
+      EXPECT_TRUE(same_bits(residual, first));
+      Wide sum = 0;
+      const Wide tolerance = 40 * unit_roundoff<T>;
+      for (Index j = 0; j < s.cols; ++j)
+        for (Index i = 0; i < s.rows; ++i) {
+          const Wide v = Wide(m(i, j)) - l(i, j) + y(i, j) / 0.7L;
+          const Wide shrunk = std::copysign(std::max(std::fabs(v) - 0.9L, Wide(0)), v);
+          const Wide z = Wide(m(i, j)) - l(i, j) - shrunk, new_y = y(i, j) + 0.7L * z;
+          sum += z * z;
+          ASSERT_LE(std::fabs(s1(i, j) - shrunk), tolerance);
+          ASSERT_LE(std::fabs(y1(i, j) - new_y), tolerance);
+          ASSERT_LE(std::fabs(x1(i, j) - (m(i, j) - shrunk + new_y / 1.05L)), tolerance);
+        }
+      this->expect_close(residual[0], sum, 100 * unit_roundoff<T> * (sum + 1), "sum of z^2");
+    }
+  }
+}
+
+}  // namespace qrane::backend::test
