@@ -33,6 +33,15 @@ expect "$work/krylov" 'Ritz value 0\.990392640[0-9]*   eigenvalue 0\.990392640'
 expect "$work/low_rank" '^largest singular values 1\.0000 0\.8000 0\.6400 '
 expect "$work/low_rank" 'ratio 1\.0'
 
+# the program and the project file that the README shows
+mkdir "$work/readme"
+awk '/^```/ { inside = $0 == "```cpp"; next } inside' "$source/README.md" >"$work/readme/main.cpp"
+awk '/^```/ { inside = $0 == "```cmake"; next } inside' "$source/README.md" >"$work/readme/CMakeLists.txt"
+cmake -S "$work/readme" -B "$work/readme/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$work/installed"
+cmake --build "$work/readme/build"
+"$work/readme/build/parabola" >"$work/parabola"
+expect "$work/parabola" '^2\.000 -1\.000 3\.000, rank 3 of 3$'
+
 export PKG_CONFIG_PATH="$pkgconfig"
 pkg-config --modversion qrane
 make -C "$work/examples/c_solve"
