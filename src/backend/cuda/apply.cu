@@ -13,7 +13,9 @@
 // Columns of C are scaled to a largest magnitude near 1 by exact powers of two and scaled back at the end, so that
 // neither the products nor their low parts (float: 3xTF32) over- or underflow.
 //
-// Cost per block: 4 rows NB columns flops, and reading V once per `columns_per_cta` columns of C.
+// Cost per block: 4 rows NB columns flops. A CTA reads V and T once, asynchronously, and walks over tiles of columns.
+#include <cuda_pipeline_primitives.h>
+
 #include <algorithm>
 
 #include "backend/cuda/tile_mma.cuh"
@@ -31,6 +33,8 @@ template <class T, int NB>
 struct ApplyShape {
   int row_groups;
   int column_groups;
+  int column_tiles;  // tiles of 16 * column_groups columns
+  int ctas;          // CTAs per block: CTA k walks over tiles k, k + ctas, ...
 
   static constexpr int t_ld = NB + 8;
 
@@ -39,55 +43,48 @@ struct ApplyShape {
   __host__ __device__ int v_ld() const { return rows() + VTile<T>::slack; }
   __host__ __device__ int v_size() const { return NB * v_ld(); }
   __host__ __device__ int t_size() const { return NB * t_ld; }
-  __host__ __device__ int w_size() const { return row_groups > 1 ? warps() * warp_columns * NB : 0; }
+  __host__ __device__ int w_size() const { return warps() * warp_columns * NB; }
   __host__ __device__ int max_size() const { return warps() * warp_columns; }
   std::size_t bytes() const { return sizeof(T) * static_cast<std::size_t>(v_size() + t_size() + w_size() + max_size()); }
 };
 
-template <class T>
-struct alignas(2 * sizeof(T)) Pair {
-  T x, y;
-};
-
-/// Two neighbours in shared memory, aligned as a pair.
-template <class T>
-__device__ void load_pair(T (&to)[2], const T* s_from) {
-  const auto pair = *reinterpret_cast<const Pair<T>*>(s_from);
-  to[0] = pair.x;
-  to[1] = pair.y;
-}
-
-/// A warp's part of C^T: c[i] is the 16 x 8 tile of rows first_row + 8 i .. + 7. A lane's pairs of rows of columns g
-/// and g + 8 (tile_mma.cuh).
+/// A warp's part of C^T: c[i] is the 16 x 8 tile of rows first_row + 8 i .. + 7, in the order of tile_mma.cuh: a lane
+/// holds pairs of rows of two columns.
 template <class T, bool tree>
 struct WarpTile {
   static constexpr int tiles = tile_rows<T> / 8;
 
   T c[tiles][4];
   const BlockRows<tree>& map;
-  T* g_c[2];        // the lane's two columns
-  bool exists[2];   // whether C has them
-  int first_row;    // the lane's first row of tile 0
-  bool paired;      // pairs of rows may be moved as one aligned vector
+  T* g_c;            // the lane's first column; its second is 8 columns on
+  std::int64_t ld;
+  int columns_left;  // columns of C from the lane's first on
+  int first_row;     // the lane's first row of tile 0
+  int exponent[2];   // the lane's columns are scaled by 2^-exponent
+  bool paired;       // pairs of rows may be moved as one aligned vector
 
   __device__ explicit WarpTile(const BlockRows<tree>& rows) : map(rows) {}
 
+  __device__ bool exists(int h) const { return columns_left > 8 * h; }
+
   __device__ void load() {
+    const BlockRows<tree> rows = map.anew();
 #pragma unroll
     for (int i = 0; i < tiles; ++i) {
       const int r = first_row + 8 * i;
-      const std::int64_t at = map.matrix_row(r);
+      const std::int64_t at = rows.matrix_row(r);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
+        const T* g_h = g_c + 8 * h * ld;
         T x = 0, y = 0;
-        if (exists[h] && r < map.rows) {
-          if (paired && r + 1 < map.rows) {
-            const auto pair = *reinterpret_cast<const Pair<T>*>(g_c[h] + at);
+        if (exists(h) && r < rows.rows) {
+          if (paired && r + 1 < rows.rows) {
+            const auto pair = *reinterpret_cast<const Pair<T>*>(g_h + at);
             x = pair.x;
             y = pair.y;
           } else {
-            x = g_c[h][at];
-            if (r + 1 < map.rows) y = g_c[h][map.matrix_row(r + 1)];
+            x = g_h[at];
+            if (r + 1 < rows.rows) y = g_h[rows.matrix_row(r + 1)];
           }
         }
         c[i][2 * h] = x;
@@ -96,20 +93,23 @@ struct WarpTile {
     }
   }
 
-  __device__ void store(const T (&unscale)[2]) {
+  __device__ void store() {
+    const BlockRows<tree> rows = map.anew();
+    const T unscale[2] = {Bits<T>::power_of_two(exponent[0]), Bits<T>::power_of_two(exponent[1])};
 #pragma unroll
     for (int i = 0; i < tiles; ++i) {
       const int r = first_row + 8 * i;
-      const std::int64_t at = map.matrix_row(r);
+      const std::int64_t at = rows.matrix_row(r);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
+        T* g_h = g_c + 8 * h * ld;
         const T x = c[i][2 * h] * unscale[h], y = c[i][2 * h + 1] * unscale[h];
-        if (exists[h] && r < map.rows) {
-          if (paired && r + 1 < map.rows) {
-            *reinterpret_cast<Pair<T>*>(g_c[h] + at) = Pair<T>{x, y};
+        if (exists(h) && r < rows.rows) {
+          if (paired && r + 1 < rows.rows) {
+            *reinterpret_cast<Pair<T>*>(g_h + at) = Pair<T>{x, y};
           } else {
-            g_c[h][at] = x;
-            if (r + 1 < map.rows) g_c[h][map.matrix_row(r + 1)] = y;
+            g_h[at] = x;
+            if (r + 1 < rows.rows) g_h[rows.matrix_row(r + 1)] = y;
           }
         }
       }
@@ -131,7 +131,14 @@ struct WarpTile {
     }
   }
 
-  __device__ void scale(const T (&by)[2]) {
+  /// Scales columns whose largest magnitudes are `most`.
+  __device__ void scale(const T (&most)[2]) {
+    T by[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      exponent[h] = scale_exponent(most[h]);
+      by[h] = Bits<T>::power_of_two(-exponent[h]);
+    }
 #pragma unroll
     for (int i = 0; i < tiles; ++i) {
 #pragma unroll
@@ -140,7 +147,7 @@ struct WarpTile {
   }
 };
 
-/// V of one block into shared memory: the stored tails, ones at the pivots, zeros elsewhere.
+/// V of one block into shared memory: the stored tails, ones at the pivots, zeros elsewhere. Asynchronous.
 template <class T, bool tree>
 __device__ void load_v(VTile<T> s_v, int columns, int padded_rows, const BlockRows<tree>& map, const T* g_v,
                        std::int64_t ld, int cols, const std::int32_t* pivots) {
@@ -151,84 +158,38 @@ __device__ void load_v(VTile<T> s_v, int columns, int padded_rows, const BlockRo
     const bool exists = c < cols;
     const int pivot = exists && pivots != nullptr ? pivots[c] : c;
     const bool reflects = exists && pivot >= 0;
-#pragma unroll 8
+#pragma unroll 4
     for (int r = lane; r < padded_rows; r += warp_size) {
       const bool stored = tree ? r >= map.head && map.row_in_head(r) <= c : r > pivot;
-      T value = r == pivot && reflects ? T(1) : T(0);
-      if (reflects && stored && r < map.rows) value = g_column[map.matrix_row(r)];
-      s_column[r] = value;
+      if (reflects && stored && r < map.rows) {
+        __pipeline_memcpy_async(s_column + r, g_column + map.matrix_row(r), sizeof(T));
+      } else {
+        s_column[r] = r == pivot && reflects ? T(1) : T(0);
+      }
     }
   }
 }
 
-/// s_t(k, n) = -op(T)^T, the right factor of W^T, stored at n * ld + k with zeros up to NB.
+/// s_t(k, n) = op(T)^T, the right factor of W^T, stored at n * s_ld + k with zeros up to NB. Asynchronous.
 template <class T, int NB>
 __device__ void load_t(T* s_t, int s_ld, const T* g_t, int ld, int cols, bool transposed) {
   for (int e = threadIdx.x; e < NB * NB; e += blockDim.x) {
     const int i = e % NB, j = e / NB;
-    const T value = i <= j && j < cols ? -g_t[i + static_cast<std::int64_t>(j) * ld] : T(0);
-    s_t[transposed ? j * s_ld + i : i * s_ld + j] = value;
+    T* s_to = s_t + (transposed ? j * s_ld + i : i * s_ld + j);
+    if (i <= j && j < cols) {
+      __pipeline_memcpy_async(s_to, g_t + i + static_cast<std::int64_t>(j) * ld, sizeof(T));
+    } else {
+      *s_to = T(0);
+    }
   }
 }
 
-/// Thread map: warp w is row group w % row_groups of column group w / row_groups.
-template <class T, int NB, bool tree>
-__global__ void __launch_bounds__(256, 2)
-    apply_kernel(const std::int32_t* condition, Apply<Cuda, T> apply, ApplyShape<T, NB> shape, int column_tiles) {
-  if (skipped(condition)) return;
-  extern __shared__ __align__(16) unsigned char s_bytes[];
-  const VTile<T> s_v{reinterpret_cast<T*>(s_bytes), shape.v_ld()};
-  T* const s_t = s_v.data + shape.v_size();
-  T* const s_w = s_t + shape.t_size();
-  T* const s_max = s_w + shape.w_size();
-
-  const int index = blockIdx.x / column_tiles;
-  const Panel<Cuda, T>& panel = apply.panel;
-  const BlockTask task = panel.tasks[index];
-  const BlockRows<tree> map(task);
-  const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;
-  const int row_group = warp % shape.row_groups, column_group = warp / shape.row_groups;
-  const int g = lane / 4, q = lane % 4;
-
-  WarpTile<T, tree> tile(map);
-  const std::int64_t column =
-      (static_cast<std::int64_t>(blockIdx.x % column_tiles) * shape.column_groups + column_group) * warp_columns + g;
-  T* const g_c = apply.c.data + task.matrix * apply.c.stride;
-  for (int h = 0; h < 2; ++h) {
-    tile.g_c[h] = g_c + (column + 8 * h) * apply.c.ld;
-    tile.exists[h] = column + 8 * h < apply.c.cols;
-  }
-  tile.first_row = row_group * tile_rows<T> + 2 * q;
-  tile.paired = apply.c.ld % 2 == 0 && reinterpret_cast<std::uintptr_t>(g_c + map.first) % (2 * sizeof(T)) == 0 &&
-                (!tree || (map.head % 2 == 0 && map.jump % 2 == 0));
-  tile.load();
-
-  const std::int32_t* pivots = !tree && panel.pivots != nullptr
-                                   ? panel.pivots + static_cast<std::int64_t>(index) * panel.max_cols
-                                   : nullptr;
-  load_v(s_v, NB, shape.rows(), map, panel.a.data + task.matrix * panel.a.stride + task.col * panel.a.ld, panel.a.ld,
-         task.cols, pivots);
-  load_t<T, NB>(s_t, shape.t_ld, panel.t + task.t, panel.inner, task.cols, apply.op == Op::transpose);
-
-  T most[2], by[2], unscale[2];
-  tile.largest(most);
-  if (q == 0) {
-    for (int h = 0; h < 2; ++h) s_max[warp * warp_columns + g + 8 * h] = most[h];
-  }
-  __syncthreads();
-  for (int h = 0; h < 2; ++h) {
-    for (int w = column_group * shape.row_groups; w < (column_group + 1) * shape.row_groups; ++w) {
-      most[h] = larger(most[h], s_max[w * warp_columns + g + 8 * h]);
-    }
-    const int exponent = scale_exponent(most[h]);
-    by[h] = Bits<T>::power_of_two(-exponent);
-    unscale[h] = Bits<T>::power_of_two(exponent);
-  }
-  tile.scale(by);
-
-  // W^T = C^T V over this warp's rows
-  constexpr int parts = NB / 8;
-  T w[parts][4] = {};
+/// W^T = C^T V over the warp's rows.
+template <class T, int parts, bool tree>
+__device__ void multiply_v(T (&w)[parts][4], const WarpTile<T, tree>& tile, VTile<T> s_v) {
+  const int g = threadIdx.x % warp_size / 4;
+#pragma unroll
+  for (int n = 0; n < parts; ++n) w[n][0] = w[n][1] = w[n][2] = w[n][3] = T(0);
 #pragma unroll
   for (int i = 0; i < tile.tiles; ++i) {
     const auto a = TileMma<T>::prepare(tile.c[i]);
@@ -239,69 +200,157 @@ __global__ void __launch_bounds__(256, 2)
       TileMma<T>::multiply(w[n], a, b);
     }
   }
-  if (shape.row_groups > 1) {
-    #pragma unroll
-    for (int n = 0; n < parts; ++n) {
+}
+
+/// Adds the parts of W^T that the row groups of one column group hold, in their order.
+template <class T, int parts>
+__device__ void sum_row_groups(T (&w)[parts][4], T* s_w, int warp, int first, int row_groups) {
+  const int lane = threadIdx.x % warp_size;
 #pragma unroll
-      for (int e = 0; e < 4; ++e) s_w[((warp * parts + n) * 4 + e) * warp_size + lane] = w[n][e];
-    }
-    __syncthreads();
+  for (int n = 0; n < parts; ++n) {
 #pragma unroll
-    for (int n = 0; n < parts; ++n) {
+    for (int e = 0; e < 4; ++e) s_w[((warp * parts + n) * 4 + e) * warp_size + lane] = w[n][e];
+  }
+  __syncthreads();
 #pragma unroll
-      for (int e = 0; e < 4; ++e) w[n][e] = T(0);
-    }
-    for (int other = column_group * shape.row_groups; other < (column_group + 1) * shape.row_groups; ++other) {
+  for (int n = 0; n < parts; ++n) {
 #pragma unroll
-      for (int n = 0; n < parts; ++n) {
-#pragma unroll
-        for (int e = 0; e < 4; ++e) w[n][e] += s_w[((other * parts + n) * 4 + e) * warp_size + lane];
-      }
+    for (int e = 0; e < 4; ++e) {
+      T sum = s_w[((first * parts + n) * 4 + e) * warp_size + lane];
+      for (int k = 1; k < row_groups; ++k) sum += s_w[(((first + k) * parts + n) * 4 + e) * warp_size + lane];
+      w[n][e] = sum;
     }
   }
+}
 
-  // W^T := -W^T op(T)^T
-  T u[parts][4] = {};
+/// W^T := -W^T op(T)^T in place: part n needs the parts up to n of an upper triangular factor, from n on of a lower one.
+template <class T, int parts, bool upper>
+__device__ void multiply_t(T (&w)[parts][4], const T* s_t, int s_ld) {
+  const int g = threadIdx.x % warp_size / 4, q = threadIdx.x % 4;
+#pragma unroll
+  for (int step = 0; step < parts; ++step) {
+    const int n = upper ? parts - 1 - step : step;
+    T sum[4] = {};
+#pragma unroll
+    for (int k = upper ? 0 : n; k < (upper ? n + 1 : parts); ++k) {
+      T b[2];
+      load_pair(b, s_t + (8 * n + g) * s_ld + 8 * k + 2 * q);
+      TileMma<T>::multiply(sum, TileMma<T>::prepare(w[k]), b);
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) w[n][e] = -sum[e];
+  }
+}
+
+/// C^T += W^T V^T.
+template <class T, int parts, bool tree>
+__device__ void add_product(WarpTile<T, tree>& tile, const T (&w)[parts][4], VTile<T> s_v) {
+  const int g = threadIdx.x % warp_size / 4, q = threadIdx.x % 4;
+  const int row = tile.first_row - 2 * q + g;
 #pragma unroll
   for (int k = 0; k < parts; ++k) {
     const auto a = TileMma<T>::prepare(w[k]);
-#pragma unroll
-    for (int n = 0; n < parts; ++n) {
-      T b[2];
-      load_pair(b, s_t + (8 * n + g) * shape.t_ld + 8 * k + 2 * q);
-      TileMma<T>::multiply(u[n], a, b);
-    }
-  }
-
-  // C^T += W^T V^T
-#pragma unroll
-  for (int k = 0; k < parts; ++k) {
-    const auto a = TileMma<T>::prepare(u[k]);
-    const T* left = s_v.column(8 * k + 2 * q) + row_group * tile_rows<T> + g;
-    const T* right = s_v.column(8 * k + 2 * q + 1) + row_group * tile_rows<T> + g;
+    const T* s_left = s_v.column(8 * k + 2 * q) + row;
+    const T* s_right = s_v.column(8 * k + 2 * q + 1) + row;
 #pragma unroll
     for (int i = 0; i < tile.tiles; ++i) {
-      const T b[2] = {left[8 * i], right[8 * i]};
+      const T b[2] = {s_left[8 * i], s_right[8 * i]};
       TileMma<T>::multiply(tile.c[i], a, b);
     }
   }
-  tile.store(unscale);
 }
 
-/// CTAs of at most eight warps, fewer when C is narrow.
+/// Thread map: warp w is row group w % row_groups of column group w / row_groups.
+template <class T, int NB, bool tree>
+__global__ void __launch_bounds__(256, 2)
+    apply_kernel(const std::int32_t* condition, Apply<Cuda, T> apply, ApplyShape<T, NB> shape) {
+  if (skipped(condition)) return;
+  extern __shared__ __align__(16) unsigned char s_bytes[];
+  const VTile<T> s_v{reinterpret_cast<T*>(s_bytes), shape.v_ld()};
+  T* const s_t = s_v.data + shape.v_size();
+  T* const s_w = s_t + shape.t_size();
+  T* const s_max = s_w + shape.w_size();
+
+  const int index = blockIdx.x / shape.ctas;
+  const Panel<Cuda, T>& panel = apply.panel;
+  const BlockTask task = panel.tasks[index];
+  const BlockRows<tree> map(task);
+  const bool transposed = apply.op == Op::transpose;
+  const std::int32_t* pivots = !tree && panel.pivots != nullptr
+                                   ? panel.pivots + static_cast<std::int64_t>(index) * panel.max_cols
+                                   : nullptr;
+  load_v(s_v, NB, shape.rows(), map, panel.a.data + task.matrix * panel.a.stride + task.col * panel.a.ld, panel.a.ld,
+         task.cols, pivots);
+  load_t<T, NB>(s_t, shape.t_ld, panel.t + task.t, panel.inner, task.cols, transposed);
+  __pipeline_commit();
+
+  const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;
+  const int row_group = warp % shape.row_groups, column_group = warp / shape.row_groups;
+  const int first_warp = warp - row_group;  // of this column group
+  const int g = lane / 4, q = lane % 4;
+  T* const g_c = apply.c.data + task.matrix * apply.c.stride;
+  WarpTile<T, tree> tile(map);
+  tile.ld = apply.c.ld;
+  tile.first_row = row_group * tile_rows<T> + 2 * q;
+  tile.paired = apply.c.ld % 2 == 0 && reinterpret_cast<std::uintptr_t>(g_c + map.first) % (2 * sizeof(T)) == 0 &&
+                (!tree || (map.head % 2 == 0 && map.jump % 2 == 0));
+
+  for (int k = blockIdx.x % shape.ctas; k < shape.column_tiles; k += shape.ctas) {
+    const std::int64_t first = (static_cast<std::int64_t>(k) * shape.column_groups + column_group) * warp_columns;
+    const bool active = first < apply.c.cols;  // idle warps only meet the others at barriers
+    tile.g_c = g_c + (first + g) * tile.ld;
+    tile.columns_left = static_cast<int>(min(apply.c.cols - first, Index(warp_columns))) - g;
+    T most[2], w[NB / 8][4];
+    if (active) {
+      tile.load();
+      tile.largest(most);
+      if (q == 0) {
+        for (int h = 0; h < 2; ++h) s_max[warp * warp_columns + g + 8 * h] = most[h];
+      }
+    }
+    __pipeline_wait_prior(0);  // V and T, the first time
+    __syncthreads();
+    if (active) {
+      for (int h = 0; h < 2; ++h) {
+        for (int r = 0; r < shape.row_groups; ++r) {
+          most[h] = larger(most[h], s_max[(first_warp + r) * warp_columns + g + 8 * h]);
+        }
+      }
+      tile.scale(most);
+      multiply_v(w, tile, s_v);
+    }
+    // All warps of a CTA pass this barrier; it also keeps the next tile's maxima from overtaking this one's.
+    sum_row_groups(w, s_w, warp, first_warp, shape.row_groups);
+    if (active) {
+      if (transposed) {
+        multiply_t<T, NB / 8, true>(w, s_t, shape.t_ld);
+      } else {
+        multiply_t<T, NB / 8, false>(w, s_t, shape.t_ld);
+      }
+      add_product(tile, w, s_v);
+      tile.store();
+    }
+  }
+}
+
+/// CTAs of at most eight warps, fewer when C is narrow; more than one per block where there are few blocks.
 template <class T, int NB, bool tree>
 void launch_width(const Launch& launch, const Apply<Cuda, T>& apply, const char* name) {
-  const int row_groups = std::max(1, (apply.panel.max_rows + tile_rows<T> - 1) / tile_rows<T>);
+  constexpr Index plenty = 1024;  // CTAs that keep any device busy
+  const int row_groups = (apply.panel.max_rows + tile_rows<T> - 1) / tile_rows<T>;
   const Index groups = (apply.c.cols + warp_columns - 1) / warp_columns;
-  const ApplyShape<T, NB> shape{row_groups, static_cast<int>(std::min<Index>(std::max(1, 8 / row_groups), groups))};
-  const Index column_tiles = (groups + shape.column_groups - 1) / shape.column_groups;
-  const Index grid = column_tiles * apply.panel.task_count;
-  detail::check(grid <= 0x7fffffff, ErrorCode::invalid_argument, name, ": ", apply.panel.task_count, " tasks of ",
-                apply.c.cols, " columns are too many for one launch");
+  const Index most_groups = std::max(1, 8 / row_groups);
+  const Index tiles = (groups + most_groups - 1) / most_groups;
+  const Index ctas = std::clamp<Index>((plenty + apply.panel.task_count - 1) / apply.panel.task_count, 1, tiles);
+  const Index grid = ctas * apply.panel.task_count;
+  detail::check(grid <= 0x7fffffff && tiles <= 0x7fffffff, ErrorCode::invalid_argument, name, ": ",
+                apply.panel.task_count, " tasks of ", apply.c.cols, " columns are too many for one launch");
+  const ApplyShape<T, NB> shape{row_groups, static_cast<int>((groups + tiles - 1) / tiles), static_cast<int>(tiles),
+                                static_cast<int>(ctas)};
   const auto kernel = apply_kernel<T, NB, tree>;
   allow_shared_memory(kernel, shape.bytes(), name);
   kernel<<<static_cast<unsigned>(grid), static_cast<unsigned>(shape.warps() * warp_size), shape.bytes(),
-           launch.stream>>>(launch.condition, apply, shape, static_cast<int>(column_tiles));
+           launch.stream>>>(launch.condition, apply, shape);
 }
 
 template <class T, bool tree>

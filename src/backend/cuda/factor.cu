@@ -11,12 +11,13 @@
 namespace qrane::backend::cuda {
 namespace {
 
-/// Thread map: thread t owns rows t + k * Threads. Shared memory: PanelShared, static.
+/// Thread map: thread t owns rows t + k * Threads. Shared memory: PanelShared, and V (dynamic).
 template <class T, int NB, int Rows, int Threads, int Blocks, bool tree>
 __global__ void __launch_bounds__(Threads, Blocks) factor_kernel(const std::int32_t* condition, Panel<Cuda, T> panel) {
   if (skipped(condition)) return;
   using Tile = PanelTile<T, NB, Rows, Threads>;
   __shared__ typename Tile::Shared shared;
+  extern __shared__ __align__(16) unsigned char s_v[];
 
   const BlockTask task = panel.tasks[blockIdx.x];
   const BlockRows<tree> map(task);
@@ -26,15 +27,21 @@ __global__ void __launch_bounds__(Threads, Blocks) factor_kernel(const std::int3
       !tree && panel.staircase != nullptr && task.staircase >= 0 ? panel.staircase + task.staircase : nullptr;
 
   Tile tile(shared);
+  std::int64_t at[Rows];  // rows of the matrix
+  int last[Rows];         // the row's first column: columns left of it are not the panel's (tree), or all (no such row)
 #pragma unroll
   for (int k = 0; k < Rows; ++k) {
     const int r = tile.row(k);
-    const T* g_row = g_a + map.matrix_row(r < map.rows ? r : 0);
-    const int last = tree ? map.row_in_head(r) : 0;  // tree: columns left of the diagonal are not the panel's
+    at[k] = map.matrix_row(r);
+    last[k] = r < map.rows ? (tree ? map.row_in_head(r) : 0) : NB;
+  }
 #pragma unroll
-    for (int c = 0; c < NB; ++c) {
-      const bool mine = r < map.rows && c < cols && last <= c && (heights == nullptr || r < heights[c]);
-      tile.a[k][c] = mine ? g_row[c * panel.a.ld] : T(0);
+  for (int c = 0; c < NB; ++c) {
+    const T* g_column = g_a + c * panel.a.ld;
+    const int height = heights != nullptr && c < cols ? heights[c] : Rows * Threads;
+#pragma unroll
+    for (int k = 0; k < Rows; ++k) {
+      tile.a[k][c] = c < cols && last[k] <= c && tile.row(k) < height ? g_column[at[k]] : T(0);
     }
   }
   tile.scale_columns();
@@ -43,49 +50,44 @@ __global__ void __launch_bounds__(Threads, Blocks) factor_kernel(const std::int3
                              ? panel.pivots + static_cast<std::int64_t>(blockIdx.x) * panel.max_cols
                              : nullptr;
   const double drop_tolerance = pivots != nullptr ? panel.drop_tolerance : -1.0;
-  int p = 0;
-  for (int j = 0; j < cols; ++j) {
-    const bool usable = p < map.rows;
-    const auto step = tile.step(j, p, usable, drop_tolerance);
-    const bool takes_row = usable && !step.dropped;
-    if (pivots != nullptr && threadIdx.x == 0) pivots[j] = takes_row ? p : -1;
-    p += takes_row;
-  }
+  tile.factor(cols, map.rows, drop_tolerance, pivots);
 
-  // After cols rotations column c is in position NB - cols + c.
+  const std::int64_t ld = anew(panel.a.ld);
 #pragma unroll
-  for (int k = 0; k < Rows; ++k) {
-    const int r = tile.row(k);
-    T* g_row = g_a + map.matrix_row(r < map.rows ? r : 0);
-    const int last = tree ? map.row_in_head(r) : 0;
+  for (int position = 0; position < NB; ++position) {
+    const int c = tile.finished_column(position);
+    T* g_column = g_a + c * ld;
 #pragma unroll
-    for (int position = 0; position < NB; ++position) {
-      const int c = position - (NB - cols);
-      if (r < map.rows && c >= 0 && last <= c) g_row[c * panel.a.ld] = tile.a[k][position];
+    for (int k = 0; k < Rows; ++k) {
+      if (c < cols && last[k] <= c) g_column[at[k]] = tile.a[k][position];
     }
   }
-  __syncthreads();
+  tile.gram(cols, reinterpret_cast<T*>(s_v));
   if (tile.warp == 0) build_t<T, NB>(shared, panel.t + task.t, panel.inner, cols);
 }
 
 template <class T, int NB, int Rows, int Threads, int Blocks, bool tree>
 void launch_shape(const Launch& launch, const Panel<Cuda, T>& panel) {
   const unsigned grid = static_cast<unsigned>(panel.task_count);
-  factor_kernel<T, NB, Rows, Threads, Blocks, tree><<<grid, Threads, 0, launch.stream>>>(launch.condition, panel);
+  const std::size_t bytes = sizeof(T) * NB * (Rows * Threads + VTile<T>::slack);
+  const auto kernel = factor_kernel<T, NB, Rows, Threads, Blocks, tree>;
+  allow_shared_memory(kernel, bytes, "factor");
+  kernel<<<grid, Threads, bytes, launch.stream>>>(launch.condition, panel);
 }
 
 /// The smallest CTA that holds the tallest block: fewer warps wait at each barrier.
 template <class T, int NB, bool tree>
 void launch_width(const Launch& launch, const Panel<Cuda, T>& panel) {
   constexpr bool single = sizeof(T) == 4;
+  constexpr bool narrow = NB < 32;
   if (panel.max_rows <= 64) {
     launch_shape<T, NB, 1, 64, single ? 8 : 6, tree>(launch, panel);
   } else if (panel.max_rows <= 128) {
     launch_shape<T, NB, single ? 2 : 1, single ? 64 : 128, single ? 8 : 3, tree>(launch, panel);
   } else if (panel.max_rows <= 256) {
-    launch_shape<T, NB, 2, 128, single ? 4 : 2, tree>(launch, panel);
+    launch_shape<T, NB, narrow ? 4 : 2, narrow ? 64 : 128, (single ? 4 : 2) * (narrow ? 2 : 1), tree>(launch, panel);
   } else if constexpr (single) {
-    launch_shape<T, NB, 2, 256, 2, tree>(launch, panel);
+    launch_shape<T, NB, narrow ? 4 : 2, narrow ? 128 : 256, narrow ? 4 : 2, tree>(launch, panel);
   }
 }
 

@@ -16,6 +16,17 @@ namespace qrane::backend::cuda {
 inline constexpr int warp_size = 32;
 inline constexpr unsigned full_warp = 0xffffffffu;
 
+/// The same value, but hidden from the compiler: addresses made from it are computed anew rather than kept in registers
+/// since an earlier use.
+__device__ inline int anew(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+__device__ inline std::int64_t anew(std::int64_t x) {
+  asm volatile("" : "+l"(x));
+  return x;
+}
+
 /// Rows of one block: contiguous, or (tree) the first `head` rows of every head, gathered one head after another.
 template <bool tree>
 struct BlockRows {
@@ -32,6 +43,13 @@ struct BlockRows {
       rows = task.rows * task.cols;
       reciprocal = (65535 + head) / head;
     }
+  }
+
+  /// The same rows, hidden from the compiler (tree: their addresses are costly in registers).
+  __device__ BlockRows anew() const {
+    BlockRows copy(*this);
+    if constexpr (tree) copy.reciprocal = cuda::anew(reciprocal);
+    return copy;
   }
 
   /// Which head local row r belongs to.

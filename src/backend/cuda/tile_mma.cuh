@@ -8,8 +8,9 @@
 //     B   b[0], b[1] = B(2q, g), B(2q+1, g)
 // (The instructions' own order of the inner index differs; a permutation of it common to A and B changes nothing.)
 //
-// double: mma.m8n8k4 in double. float: three TF32 products of a high and a low part each ("3xTF32"): x = hi + lo with
-// hi the leading 11 bits, and A B = hi hi + hi lo + lo hi to about 2^-21 relative to |A||B|.
+// double: products in double (m16n8k4 from compute capability 9.0, where m8n8k4 runs at half the rate). float: three
+// TF32 products of a high and a low part each ("3xTF32"): x = hi + lo with hi the leading 11 bits, and
+// A B = hi hi + hi lo + lo hi to about 2^-22 relative to |A||B|.
 #pragma once
 
 #include "backend/cuda/tile.cuh"
@@ -25,19 +26,24 @@ struct TileMma<double> {
     double x[4];
   };
 
-  static __device__ A prepare(const double (&d)[4]) { return {{d[0], d[1], d[2], d[3]}}; }
-
-  static __device__ void m8n8k4(double& d0, double& d1, double a, double b) {
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-        : "+d"(d0), "+d"(d1)
-        : "d"(a), "d"(b));
-  }
+  static __device__ A prepare(const double (&d)[4]) { return {{d[0], d[2], d[1], d[3]}}; }
 
   static __device__ void multiply(double (&d)[4], const A& a, const double (&b)[2]) {
-    m8n8k4(d[0], d[1], a.x[0], b[0]);
-    m8n8k4(d[2], d[3], a.x[2], b[0]);
-    m8n8k4(d[0], d[1], a.x[1], b[1]);
-    m8n8k4(d[2], d[3], a.x[3], b[1]);
+#if __CUDA_ARCH__ >= 900
+    for (int k = 0; k < 2; ++k) {
+      asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+          : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+          : "d"(a.x[2 * k]), "d"(a.x[2 * k + 1]), "d"(b[k]));
+    }
+#else
+    for (int k = 0; k < 2; ++k) {
+      for (int h = 0; h < 2; ++h) {
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(d[2 * h]), "+d"(d[2 * h + 1])
+            : "d"(a.x[2 * k + h]), "d"(b[k]));
+      }
+    }
+#endif
   }
 };
 
@@ -47,10 +53,11 @@ struct TileMma<float> {
     std::uint32_t hi[4], lo[4];
   };
 
-  /// hi by truncation: it cannot round up to Inf, and lo = x - hi is exact.
+  /// Both parts are rounded to nearest by adding half of their last place; the unit ignores what lies below. Only for
+  /// |x| below the largest binade (operands are scaled), where hi cannot round to Inf. NaN and Inf give NaN.
   static __device__ void split(float x, std::uint32_t& hi, std::uint32_t& lo) {
-    hi = __float_as_uint(x) & 0xffffe000u;
-    lo = __float_as_uint(x - __uint_as_float(hi));
+    hi = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+    lo = __float_as_uint(x - __uint_as_float(hi)) + 0x1000u;
   }
 
   static __device__ A prepare(const float (&d)[4]) {
@@ -78,6 +85,19 @@ struct TileMma<float> {
     m16n8k8(d, a.hi, hi[0], hi[1]);
   }
 };
+
+template <class T>
+struct alignas(2 * sizeof(T)) Pair {
+  T x, y;
+};
+
+/// Two neighbours in shared memory, aligned as a pair.
+template <class T>
+__device__ void load_pair(T (&to)[2], const T* s_from) {
+  const auto pair = *reinterpret_cast<const Pair<T>*>(s_from);
+  to[0] = pair.x;
+  to[1] = pair.y;
+}
 
 /// A tile of V (rows x NB) in shared memory, column-major, every column shifted so that both reads are free of bank
 /// conflicts: pairs of rows of eight columns (for V^T C), and eight rows of pairs of columns (for V W).
