@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What a user of the library does: installs it, builds the examples against the installed package (C++ through CMake,
-# C through pkg-config), runs them, and reads their results. The installed tree is moved first, since it may be.
+# What a user of the library does: installs it, builds the examples and the README's program against the installed
+# package (C++ through CMake, C through pkg-config), runs them, and reads their results. The installed tree is moved
+# first, since it may be. Exit status 77 (skip) when all went well but for want of pkg-config.
 #   tests/install_test.sh BUILD_FOLDER SOURCE_FOLDER
 set -eu
 build=$1
@@ -13,6 +14,18 @@ trap 'rm -rf "$work"' EXIT
 expect() {
   grep -qE "$2" "$1" || { echo "no line matches '$2' in the output of $(basename "$1")"; cat "$1"; exit 1; }
 }
+# What the build was told about other packages' places, its users must be told too.
+cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt" | grep -v NOTFOUND || true; }
+build_project() {
+  set -- "$1" "$2" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=$work/installed;$(cached CMAKE_PREFIX_PATH)"
+  for name in OpenCL_INCLUDE_DIR OpenCL_LIBRARY CUDAToolkit_ROOT; do
+    [ -z "$(cached $name)" ] || set -- "$@" "-D$name=$(cached $name)"
+  done
+  from=$1 to=$2
+  shift 2
+  cmake -S "$from" -B "$to" "$@"
+  cmake --build "$to"
+}
 
 cmake --install "$build" --prefix "$work/first" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
 mv "$work/first" "$work/installed"
@@ -20,8 +33,7 @@ pkgconfig=$(dirname "$(find "$work/installed" -name qrane.pc)")
 libraries=$(dirname "$pkgconfig")
 cp -R "$source/examples" "$work/examples"
 
-cmake -S "$work/examples" -B "$work/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$work/installed"
-cmake --build "$work/build"
+build_project "$work/examples" "$work/build"
 for example in regression krylov low_rank; do
   "$work/build/$example/$example" >"$work/$example" || { cat "$work/$example"; echo "$example failed"; exit 1; }
   cat "$work/$example"
@@ -37,11 +49,11 @@ expect "$work/low_rank" 'ratio 1\.0'
 mkdir "$work/readme"
 awk '/^```/ { inside = $0 == "```cpp"; next } inside' "$source/README.md" >"$work/readme/main.cpp"
 awk '/^```/ { inside = $0 == "```cmake"; next } inside' "$source/README.md" >"$work/readme/CMakeLists.txt"
-cmake -S "$work/readme" -B "$work/readme/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$work/installed"
-cmake --build "$work/readme/build"
+build_project "$work/readme" "$work/readme/build"
 "$work/readme/build/parabola" >"$work/parabola"
 expect "$work/parabola" '^2\.000 -1\.000 3\.000, rank 3 of 3$'
 
+command -v pkg-config >/dev/null || { echo "no pkg-config here: the C example was not built"; exit 77; }
 export PKG_CONFIG_PATH="$pkgconfig"
 pkg-config --modversion qrane
 make -C "$work/examples/c_solve"
