@@ -13,9 +13,8 @@ bool same_file(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
   std::error_code reason;
   if (fs::exists(a, reason) && !fs::is_regular_file(a, reason)) return false;  // /dev/null may be named twice
-  const fs::path whole_a = fs::weakly_canonical(a, reason);
-  const fs::path whole_b = fs::weakly_canonical(b, reason);
-  return whole_a == whole_b;
+  // absolute first: a relative name of no file yet would stay relative
+  return fs::weakly_canonical(fs::absolute(a, reason), reason) == fs::weakly_canonical(fs::absolute(b, reason), reason);
 }
 
 bool is_matrix_path(const std::string& path) {

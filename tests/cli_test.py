@@ -285,7 +285,7 @@ class BadInput(CliCase):
                 self.bad("qr", self.write("bad.mtx", text), words=["bad.mtx:%d: " % line])
 
     def test_sizes_beyond_memory_or_64_bits(self):
-        for rows in ("4000000000", "400000000", "9000000000000000000"):
+        for rows in ("4000000000", "400000", "9000000000000000000"):
             self.write("big.mtx", "%%MatrixMarket matrix coordinate real general\n" + rows + " 9000000 1\n1 1 1\n")
             done = self.qrane("qr", "big.mtx")
             self.assertIn(done.returncode, (1, 2))
@@ -482,7 +482,7 @@ class Background(CliCase):
     def test_a_broken_video_keeps_the_windows_before_the_break(self):
         video, _ = moving_square(40)
         self.save_images("frames", "in", video)
-        (self.dir / "frames" / "in000039.pgm").write_bytes(b"P5 64 48 255\nshort")
+        (self.dir / "frames" / "in000039.pgm").write_bytes(b"no image")
         self.bad_but_kept("background", "frames", "--out", "out", "--window", "10")
         frames = sum(w["frames"] for w in self.json("out/summary.json")["windows"])
         self.assertEqual(self.json("out/summary.json")["status"], "failed")
@@ -497,11 +497,11 @@ class Background(CliCase):
 
 class Interrupt(CliCase):
     def start_long_run(self, out):
-        """Windows of half a second or more each, for minutes; returns after the second was finished."""
+        """More windows than a computer finishes in seconds; returns after the second was finished."""
         video, _ = moving_square(4000)
         self.save("v.npy", video)
         command = [QRANE, "background", "v.npy", "--out", out, "--window", "20", "--tolerance", "1e-30",
-                   "--max-iterations", "400", "--method", "alternating", "--backend", "cpu"]
+                   "--max-iterations", "60", "--method", "alternating", "--backend", "cpu"]
         self.run_errors = open(self.dir / "errors.txt", "w+")
         self.addCleanup(self.run_errors.close)
         run = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=self.run_errors, text=True)
@@ -563,4 +563,6 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     QRANE = os.path.abspath(sys.argv[1])
+    # Threads that spin while they wait are slow where tests share the processors.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
