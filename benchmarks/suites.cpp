@@ -31,7 +31,7 @@ std::vector<SuiteInfo> suites() {
       {"background", "robust PCA iterations per second on 100 frames of 384 x 288", {}, {}, {{110'592, 100}}},
       {"smoke",
        "a few small cases, for the tests",
-       {{300, 20}, {1000, 32}, {64, 64}, {1024, 640}},
+       {{300, 20}, {1000, 32}, {64, 64}, {400, 200}},
        all_modes,
        {{600, 20}},
        true},

@@ -6,6 +6,6 @@ if(TARGET qrane_command AND TARGET qrane_bench)
     add_test(NAME bench_test
       COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/bench_test.py $<TARGET_FILE:qrane_command>
         ${PROJECT_SOURCE_DIR}/benchmarks/plot)
-    set_tests_properties(bench_test PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE LABELS bench)
+    set_tests_properties(bench_test PROPERTIES TIMEOUT 600 RUN_SERIAL TRUE LABELS bench)
   endif()
 endif()
