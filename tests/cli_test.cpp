@@ -41,10 +41,16 @@ TEST(Windows, CoverTheStreamInOrderWithNoFrameAlone) {
         ASSERT_EQ(static_cast<std::int64_t>(w->pixels.size()), w->count);
         for (const std::uint8_t frame : w->pixels) EXPECT_EQ(frame, at++);
         EXPECT_LE(w->count, window + window / 2);
-        if (frames >= 2) EXPECT_GE(w->count, 2);
+        if (frames >= 2) {
+          EXPECT_GE(w->count, 2);
+        }
         // only the last window may be shorter, and then by less than half
-        if (w->count < window) EXPECT_EQ(at, frames);
-        if (w->count < window && count > 1) EXPECT_GT(w->count, window / 2);
+        if (w->count < window) {
+          EXPECT_EQ(at, frames);
+        }
+        if (w->count < window && count > 1) {
+          EXPECT_GT(w->count, window / 2);
+        }
       }
       EXPECT_EQ(at, frames) << "window " << window;
       EXPECT_EQ(count, count_windows(frames, window)) << frames << " frames, window " << window;
