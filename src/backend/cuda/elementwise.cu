@@ -26,27 +26,35 @@ __device__ void convert_element(const S* s, D* d, Index i, Index j, Part part) {
   }
 }
 
+constexpr int batch = 4;  // loads that a thread has in flight
+
 /// Thread map: x along chunks of V rows, y over columns, z over the batch. V > 1 only for Part::all.
 template <class S, class D, int V>
 __global__ void __launch_bounds__(256) convert_kernel(const std::int32_t* condition, Conversion<S, D> a, Part part) {
   if (skipped(condition)) return;
-  const Index chunks = (a.rows + V - 1) / V;
+  const Index whole = V > 1 ? a.rows / V : 0;
   for (Index b = blockIdx.z; b < a.count; b += gridDim.z) {
     for (Index j = blockIdx.y * Index(blockDim.y) + threadIdx.y; j < a.cols; j += Index(gridDim.y) * blockDim.y) {
       const S* source = a.source + b * a.source_stride + j * a.source_ld;
       D* target = a.target + b * a.target_stride + j * a.target_ld;
-      for (Index c = blockIdx.x * Index(blockDim.x) + threadIdx.x; c < chunks; c += Index(gridDim.x) * blockDim.x) {
-        const Index i = c * V;
-        if (V > 1 && i + V <= a.rows) {
-          const auto in = *reinterpret_cast<const Vector<S, V>*>(source + i);
+      for (Index c = blockIdx.x * Index(batch * blockDim.x) + threadIdx.x; c < whole;
+           c += Index(gridDim.x) * (batch * blockDim.x)) {
+        Vector<S, V> in[batch];
+#pragma unroll
+        for (int u = 0; u < batch; ++u)
+          if (c + u * blockDim.x < whole) in[u] = reinterpret_cast<const Vector<S, V>*>(source)[c + u * blockDim.x];
+#pragma unroll
+        for (int u = 0; u < batch; ++u) {
+          if (c + u * blockDim.x >= whole) break;
           Vector<D, V> out;
 #pragma unroll
-          for (int v = 0; v < V; ++v) out.v[v] = static_cast<D>(in.v[v]);
-          *reinterpret_cast<Vector<D, V>*>(target + i) = out;
-        } else {
-          for (Index k = i; k < i + V && k < a.rows; ++k) convert_element(source + k, target + k, k, j, part);
+          for (int v = 0; v < V; ++v) out.v[v] = static_cast<D>(in[u].v[v]);
+          reinterpret_cast<Vector<D, V>*>(target)[c + u * blockDim.x] = out;
         }
       }
+      for (Index i = whole * V + blockIdx.x * Index(blockDim.x) + threadIdx.x; i < a.rows;
+           i += Index(gridDim.x) * blockDim.x)
+        convert_element(source + i, target + i, i, j, part);
     }
   }
 }
@@ -92,7 +100,7 @@ __global__ void __launch_bounds__(256)
 
 template <int V, class S, class D>
 void run_convert(const Launch& launch, const DeviceMatrix<Cuda, S>& a, const DeviceMatrix<Cuda, D>& c, Part part) {
-  const Walk walk = plan_walk((a.rows + V - 1) / V, a.cols, a.count, Index(1) << 30);
+  const Walk walk = plan_walk(V > 1 ? (a.rows / V + batch - 1) / batch : a.rows, a.cols, a.count, Index(1) << 30);
   const Conversion<S, D> conversion{a.data, c.data, a.rows, a.cols, a.ld, c.ld, a.stride, c.stride, a.count};
   convert_kernel<S, D, V><<<walk.grid, walk.block, 0, launch.stream>>>(launch.condition, conversion, part);
   check_launch("copy kernel");

@@ -5,11 +5,12 @@
 // matrix in the accumulators of fp64 tensor-core products (mma.cuh), writes it to scratch in tiles of
 // 8 x 8, and a second kernel adds the blocks' partial matrices in a fixed order.
 //
-//   n <= 16   gram_narrow_kernel: no shared memory on the way in. A lane loads 16 bytes of a column, and
-//             element s of each lane's vector enters product s: the four rows that a product sums over
-//             may be any four, as long as both operands agree. Bound by memory.
+//   n <= 64   gram_narrow_kernel: no shared memory on the way in. A lane loads 16 bytes of a column, and
+//             elements 2s and 2s + 1 of each lane's vector enter product s: the eight rows that a product
+//             sums over may be any eight, as long as both operands agree. Bound by memory.
 //   n <= 192  gram_kernel: 16 rows at a time through shared memory, fetched some stages ahead by cp.async
-//             and widened to double once. Each warp owns a pair of column blocks, 32 or 48 wide (WarpTile). About m n^2 flops executed, half of a full product.
+//             and widened to double once. Each warp owns a pair of column blocks, 32 or 48 wide (WarpTile).
+//             About m n^2 flops executed, half of a full product.
 #include <cuda_pipeline_primitives.h>
 
 #include "backend/cuda/kernel.cuh"
@@ -20,10 +21,17 @@ namespace {
 
 constexpr int slab = 16;  // rows of A that gram_kernel handles at a time
 
+constexpr int narrow_threads = 256;
+constexpr Index max_narrow = 64;
+
+/// Loads that a lane of gram_narrow_kernel has in flight, per column tile.
+template <int column_tiles>
+constexpr int narrow_unroll = column_tiles < 8 ? 8 / column_tiles : 1;
+
 int column_tiles(Index n) { return static_cast<int>((n + 7) / 8); }
 
 // ---------------------------------------------------------------------------------------------------------
-// n <= 16
+// n <= 64
 
 /// V adjacent elements of a column from row i on, zeros past `rows`.
 template <class T, int V, bool aligned>
@@ -37,44 +45,58 @@ __device__ Vector<T, V> load_rows(const T* column, Index i, Index rows, bool val
   return x;
 }
 
-/// CT column tiles. Warps walk over groups of `unroll` times 4 V rows; shared memory: one partial matrix per warp.
+/// CT column tiles of 8. Warps walk over groups of `unroll` times 4 V rows, and add their sums one after the
+/// other into one partial matrix in shared memory.
 template <class T, int CT, bool aligned>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(narrow_threads)
     gram_narrow_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, double* partial) {
   if (skipped(condition)) return;
-  constexpr int V = 16 / sizeof(T), unroll = CT == 1 ? 8 : 4, tiles = tile_count(CT), warps = 8;
-  __shared__ double s[warps][tiles * 64];
+  constexpr int V = 16 / sizeof(T), unroll = narrow_unroll<CT>, warps = narrow_threads / 32, row_tiles = (CT + 1) / 2;
+  __shared__ double s[tile_count(CT) * 64];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-  double c[tiles][2] = {};
+  double c[row_tiles][CT][4] = {};  // [r][x]: rows of tiles 2r and 2r + 1, column tile x >= 2r
   constexpr Index step = unroll * 4 * V;
-  for (Index r = (blockIdx.x * Index(warps) + warp) * step; r < a.rows; r += Index(gridDim.x) * warps * step) {
+  for (Index i = (blockIdx.x * Index(warps) + warp) * step; i < a.rows; i += Index(gridDim.x) * warps * step) {
     Vector<T, V> x[unroll][CT];
 #pragma unroll
     for (int u = 0; u < unroll; ++u)
 #pragma unroll
       for (int k = 0; k < CT; ++k)
-        x[u][k] = load_rows<T, V, aligned>(a.data + (8 * k + g) * a.ld, r + (u * 4 + t) * V, a.rows, 8 * k + g < a.cols);
+        x[u][k] =
+            load_rows<T, V, aligned>(a.data + (8 * k + g) * a.ld, i + (u * 4 + t) * V, a.rows, 8 * k + g < a.cols);
 #pragma unroll
     for (int u = 0; u < unroll; ++u)
 #pragma unroll
-      for (int v = 0; v < V; ++v)
+      for (int v = 0; v < V; v += 2) {
+        double f[2 * row_tiles][2] = {};
 #pragma unroll
-        for (int j = 0; j < CT; ++j)
+        for (int k = 0; k < CT; ++k) f[k][0] = x[u][k].v[v], f[k][1] = x[u][k].v[v + 1];
 #pragma unroll
-          for (int i = 0; i <= j; ++i)
-            mma_8x8x4(c[tile_index(i, j)], static_cast<double>(x[u][i].v[v]), static_cast<double>(x[u][j].v[v]));
+        for (int r = 0; r < row_tiles; ++r) {
+          const double left[4] = {f[2 * r][0], f[2 * r + 1][0], f[2 * r][1], f[2 * r + 1][1]};
+#pragma unroll
+          for (int k = 2 * r; k < CT; ++k) mma_16x8x8(c[r][k], left, f[k][0], f[k][1]);
+        }
+      }
   }
+  for (int w = 0; w < warps; ++w) {
+    if (warp == w) {
 #pragma unroll
-  for (int k = 0; k < tiles; ++k)
+      for (int r = 0; r < row_tiles; ++r)
 #pragma unroll
-    for (int v = 0; v < 2; ++v) s[warp][k * 64 + lane * 2 + v] = c[k][v];
-  __syncthreads();
-  for (int e = threadIdx.x; e < tiles * 64; e += blockDim.x) {
-    double sum = 0;
+        for (int k = 2 * r; k < CT; ++k)
 #pragma unroll
-    for (int w = 0; w < warps; ++w) sum += s[w][e];
-    partial[std::size_t(blockIdx.x) * (tiles * 64) + e] = sum;
+          for (int v = 0; v < 4; ++v) {
+            const int row = 2 * r + v / 2;
+            if (row > k) continue;
+            double& sum = s[tile_index(row, k) * 64 + lane * 2 + v % 2];
+            sum = w == 0 ? c[r][k][v] : sum + c[r][k][v];
+          }
+    }
+    __syncthreads();
   }
+  for (int e = threadIdx.x; e < tile_count(CT) * 64; e += blockDim.x)
+    partial[std::size_t(blockIdx.x) * (tile_count(CT) * 64) + e] = s[e];
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -183,37 +205,43 @@ struct WarpTile {
         for (int x = 2 * r; x < cols; ++x) f(e++, (row_block + d) * cols + 2 * r, (row_block + d) * cols + x);
   }
 
-  __device__ void multiply(const double* s, Fragments f, int product, int lane) {
-    if (diagonal) return multiply_diagonal(s, f, product, lane);
-    double a[cols], b[cols];
+  /// Adds the products of rows `step` and step + 2 of the four of a slab (8 of its 16 rows).
+  __device__ void multiply(const double* s, Fragments f, int step, int lane) {
+    if (diagonal) return multiply_diagonal(s, f, step, lane);
+    double b[cols][2];
 #pragma unroll
-    for (int x = 0; x < cols; ++x) {
-      a[x] = s[f.at(product, row_block * cols + x, lane)];
-      b[x] = s[f.at(product, col_block * cols + x, lane)];
-    }
-    if (active == (1u << (rows * cols)) - 1) {
+    for (int x = 0; x < cols; ++x)
 #pragma unroll
-      for (int e = 0; e < rows * cols; ++e) mma_16x8x4(c[e], a[e / cols * 2], a[e / cols * 2 + 1], b[e % cols]);
-    } else {
+      for (int h = 0; h < 2; ++h) b[x][h] = s[f.at(step + 2 * h, col_block * cols + x, lane)];
+    const bool all = active == (1u << (rows * cols)) - 1;
 #pragma unroll
-      for (int e = 0; e < rows * cols; ++e)
-        if (active >> e & 1) mma_16x8x4(c[e], a[e / cols * 2], a[e / cols * 2 + 1], b[e % cols]);
+    for (int r = 0; r < rows; ++r) {
+      double a[4];
+#pragma unroll
+      for (int v = 0; v < 4; ++v) a[v] = s[f.at(step + v / 2 * 2, row_block * cols + 2 * r + v % 2, lane)];
+#pragma unroll
+      for (int x = 0; x < cols; ++x)
+        if (all || (active >> (r * cols + x) & 1)) mma_16x8x8(c[r * cols + x], a, b[x][0], b[x][1]);
     }
   }
 
-  __device__ void multiply_diagonal(const double* s, Fragments f, int product, int lane) {
+  __device__ void multiply_diagonal(const double* s, Fragments f, int step, int lane) {
     int e = 0;
 #pragma unroll
     for (int d = 0; d < diagonals; ++d) {
       if (active >> (d * per_diagonal) == 0) return;
-      double a[cols];
+      double b[cols][2];
 #pragma unroll
-      for (int x = 0; x < cols; ++x) a[x] = s[f.at(product, (row_block + d) * cols + x, lane)];
+      for (int x = 0; x < cols; ++x)
 #pragma unroll
-      for (int r = 0; r < rows; ++r)
+        for (int h = 0; h < 2; ++h) b[x][h] = s[f.at(step + 2 * h, (row_block + d) * cols + x, lane)];
+#pragma unroll
+      for (int r = 0; r < rows; ++r) {
+        const double a[4] = {b[2 * r][0], b[2 * r + 1][0], b[2 * r][1], b[2 * r + 1][1]};
 #pragma unroll
         for (int x = 2 * r; x < cols; ++x, ++e)
-          if (active >> e & 1) mma_16x8x4(c[e], a[2 * r], a[2 * r + 1], a[x]);
+          if (active >> e & 1) mma_16x8x8(c[e], a, b[x][0], b[x][1]);
+      }
     }
   }
 
@@ -229,10 +257,13 @@ struct WarpTile {
   }
 };
 
-/// `groups` (1, 2 or 4) sets of warps share the four products of a slab; `stages` slabs are in flight.
-/// Shared memory: stages slabs as fetched, and for float two slabs of fragments.
-template <class T, int width, int groups, int stages>
-__global__ void __launch_bounds__(width == 48 ? 256 : (groups == 1 ? 320 : (groups == 2 ? 192 : 128)))
+/// Column blocks of the widest matrix that a width is used for.
+template <int width>
+constexpr int max_blocks = 4;
+
+/// `stages` slabs are in flight. Shared memory: stages slabs as fetched, and for float two slabs of fragments.
+template <class T, int width, int stages>
+__global__ void __launch_bounds__(32 * WarpTile<width>::warps(max_blocks<width>), width == 48 ? 1 : 2)
     gram_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, int padded_tiles, bool aligned,
                 double* partial) {
   if (skipped(condition)) return;
@@ -243,9 +274,8 @@ __global__ void __launch_bounds__(width == 48 ? 256 : (groups == 1 ? 320 : (grou
   const int slab_size = widens ? 8 * f.tiles * slab : f.size();
   double* const fragments = shared;                                                    // widens: two of them
   T* const fetched = reinterpret_cast<T*>(shared + (widens ? 2 * f.size() : 0));
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, pairs = blockDim.x / (32 * groups);
-  const int pair = warp % pairs, group = warp / pairs;
-  WarpTile<width> tile(pair, tiles);
+  const int lane = threadIdx.x % 32;
+  WarpTile<width> tile(threadIdx.x / 32, tiles);
 
   const Index slabs = (a.rows + slab - 1) / slab;
   const Index first = slabs * blockIdx.x / gridDim.x, last = slabs * (blockIdx.x + 1) / gridDim.x;
@@ -265,28 +295,9 @@ __global__ void __launch_bounds__(width == 48 ? 256 : (groups == 1 ? 320 : (grou
       fetch_slab(a, (k + stages - 1) * slab, f, fetched + ((turn + stages - 1) % stages) * slab_size, aligned);
     __pipeline_commit();
 #pragma unroll
-    for (int product = 0; product < 4; product += groups) tile.multiply(current, f, product + group, lane);
+    for (int step = 0; step < 2; ++step) tile.multiply(current, f, step, lane);
   }
-  __syncthreads();
-
-  if constexpr (groups > 1) {  // the groups' sums, in the order of the groups, through shared memory
-    constexpr int values = WarpTile<width>::values * 4;
-    double* const c = &tile.c[0][0];
-    for (int other = 1; other < groups; ++other) {
-      double* s = shared + pair * values * 32 + lane;
-      if (group == other) {
-#pragma unroll
-        for (int e = 0; e < values; ++e) s[e * 32] = c[e];
-      }
-      __syncthreads();
-      if (group == 0) {
-#pragma unroll
-        for (int e = 0; e < values; ++e) c[e] += s[e * 32];
-      }
-      __syncthreads();
-    }
-  }
-  if (group == 0) tile.store(partial + std::size_t(blockIdx.x) * tile_count(tiles) * 64, tiles, lane);
+  tile.store(partial + std::size_t(blockIdx.x) * tile_count(tiles) * 64, tiles, lane);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -313,80 +324,77 @@ __global__ void __launch_bounds__(1024) sum_partial_kernel(const std::int32_t* c
   if (row <= col && col < w.cols) w.data[row + col * w.ld] = sum;
 }
 
-struct GramShape {
-  int threads = 0, padded_tiles = 0, shared_bytes = 0;
-};
-
-template <class T, int width, int groups, int stages>
-GramShape gram_shape(Index n) {
-  const int blocks = static_cast<int>((n + width - 1) / width);
-  const Fragments f{blocks * width / 8};
-  const int fetched = sizeof(T) == 4 ? 8 * f.tiles * slab * 4 : f.size() * 8;
-  const int staging = stages * fetched + (sizeof(T) == 4 ? 2 * f.size() * 8 : 0);
-  const int warps = WarpTile<width>::warps(blocks);
-  const int sums = groups > 1 ? warps * WarpTile<width>::values * 4 * 32 * 8 : 0;
-  return {warps * groups * 32, f.tiles, std::max(staging, sums)};
-}
-
-/// Makes the kernel launchable and returns how many of its blocks the device holds.
-template <class T, int width, int groups, int stages>
-Index resident_blocks(const GramShape& shape) {
-  auto* kernel = gram_kernel<T, width, groups, stages>;
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes),
+/// How many blocks of a kernel the device holds.
+template <class K>
+Index resident_blocks(K* kernel, int threads, int shared_bytes) {
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
              "cudaFuncSetAttribute(gram)");
   int blocks = 0;
-  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, shape.threads, shape.shared_bytes),
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes),
              "cudaOccupancyMaxActiveBlocksPerMultiprocessor(gram)");
   return Index(std::max(blocks, 1)) * multiprocessors();
 }
 
-/// Calls f.operator()<width, groups, stages>() with what was chosen for n: narrow matrices need more slabs in
-/// flight, and share a slab's products among several warps; 48-wide blocks read shared memory least.
-template <class F>
-auto with_gram_parameters(Index n, F f) {
-  if (n <= 32) return f.template operator()<32, 4, 8>();
-  if (n <= 64) return f.template operator()<32, 2, 8>();
-  if (n <= 128) return f.template operator()<32, 1, 4>();
-  return f.template operator()<48, 1, 4>();
+/// A kernel for n columns and how to launch it.
+template <class T>
+struct Choice {
+  using Narrow = void (*)(const std::int32_t*, DeviceMatrix<Cuda, T>, double*);
+  using Wide = void (*)(const std::int32_t*, DeviceMatrix<Cuda, T>, int, bool, double*);
+  Narrow narrow = nullptr;
+  Wide wide = nullptr;
+  int threads = narrow_threads, shared_bytes = 0, padded_tiles = 0;
+  Index least_rows = 0;    // below which a block is not worth starting
+  Index resident = 0;
+};
+
+template <class T, int CT>
+Choice<T> choose_narrow(bool aligned) {
+  Choice<T> choice;
+  choice.narrow = aligned ? gram_narrow_kernel<T, CT, true> : gram_narrow_kernel<T, CT, false>;
+  choice.least_rows = narrow_threads / 32 * narrow_unroll<CT> * 4 * Index(16 / sizeof(T));
+  choice.resident = resident_blocks(choice.narrow, narrow_threads, 0);
+  return choice;
+}
+
+template <class T, int width>
+Choice<T> choose_wide(Index n) {
+  constexpr int stages = 4;
+  const int blocks = static_cast<int>((n + width - 1) / width);
+  const Fragments f{blocks * width / 8};
+  Choice<T> choice;
+  choice.wide = gram_kernel<T, width, stages>;
+  choice.threads = WarpTile<width>::warps(blocks) * 32;
+  choice.padded_tiles = f.tiles;
+  choice.shared_bytes = sizeof(T) == 4 ? stages * 8 * f.tiles * slab * 4 + 2 * f.size() * 8 : stages * f.size() * 8;
+  choice.least_rows = 2 * slab;
+  choice.resident = resident_blocks(choice.wide, choice.threads, choice.shared_bytes);
+  return choice;
 }
 
 template <class T>
-Index launch_narrow(const Launch& launch, const DeviceMatrix<Cuda, T>& a, double* partial, Index most) {
-  const Index rows_per_block = 8 * (a.cols <= 8 ? 8 : 4) * 4 * Index(16 / sizeof(T));
-  const Index useful = std::max<Index>((a.rows + rows_per_block - 1) / rows_per_block, 1);
-  const Index blocks = std::min({most, useful, Index(3) * multiprocessors()});
-  const bool aligned = is_aligned<16 / sizeof(T)>(a);
-  auto* kernel = a.cols <= 8 ? (aligned ? gram_narrow_kernel<T, 1, true> : gram_narrow_kernel<T, 1, false>)
-                             : (aligned ? gram_narrow_kernel<T, 2, true> : gram_narrow_kernel<T, 2, false>);
-  kernel<<<static_cast<unsigned>(blocks), 256, 0, launch.stream>>>(launch.condition, a, partial);
-  check_launch("narrow gram kernel");
-  return blocks;
+Choice<T> choose(Index n, bool aligned) {
+  if (n <= 8) return choose_narrow<T, 1>(aligned);
+  if (n <= 16) return choose_narrow<T, 2>(aligned);
+  if (n <= 32) return choose_narrow<T, 4>(aligned);
+  if (n <= max_narrow) return choose_narrow<T, 8>(aligned);
+  return n <= 32 * max_blocks<32> ? choose_wide<T, 32>(n) : choose_wide<T, 48>(n);
 }
 
-template <class T>
-Index launch_wide(const Launch& launch, const DeviceMatrix<Cuda, T>& a, double* partial, Index most) {
-  return with_gram_parameters(a.cols, [&]<int width, int groups, int stages>() {
-    const GramShape shape = gram_shape<T, width, groups, stages>(a.cols);
-    const Index useful = std::max<Index>((a.rows + 4 * slab - 1) / (4 * slab), 1);
-    const Index blocks = std::min({most, useful, resident_blocks<T, width, groups, stages>(shape)});
-    gram_kernel<T, width, groups, stages>
-        <<<static_cast<unsigned>(blocks), shape.threads, shape.shared_bytes, launch.stream>>>(
-            launch.condition, a, shape.padded_tiles, is_aligned<16 / sizeof(T)>(a), partial);
-    check_launch("gram kernel");
-    return blocks;
-  });
+/// Column tiles in a partial matrix: the narrow kernels' are rounded up.
+int partial_tiles(Index n) {
+  if (n > max_narrow) return column_tiles(n);
+  int tiles = 1;
+  while (8 * tiles < n) tiles *= 2;
+  return tiles;
 }
 
 }  // namespace
 
-std::int64_t gram_partial_bytes(Index n) { return std::int64_t(tile_count(column_tiles(n))) * 64 * 8; }
+std::int64_t gram_partial_bytes(Index n) { return std::int64_t(tile_count(partial_tiles(n))) * 64 * 8; }
 
 template <class T>
 std::int64_t gram_scratch_bytes(Index n) {
-  if (n <= 16) return gram_partial_bytes(n) * 3 * multiprocessors();
-  return gram_partial_bytes(n) * with_gram_parameters(n, [&]<int width, int groups, int stages>() {
-           return resident_blocks<T, width, groups, stages>(gram_shape<T, width, groups, stages>(n));
-         });
+  return gram_partial_bytes(n) * choose<T>(n, true).resident;
 }
 
 template <class T>
@@ -397,10 +405,19 @@ void launch_gram(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const Dev
   detail::check(most >= 1, ErrorCode::invalid_argument, "gram of ", a.cols, " columns needs ",
                 gram_partial_bytes(a.cols), " bytes of scratch or more, got ", scratch.bytes);
   auto* partial = reinterpret_cast<double*>(scratch.data);
-  const Index blocks = a.cols <= 16 ? launch_narrow(launch, a, partial, most) : launch_wide(launch, a, partial, most);
+  const bool aligned = is_aligned<16 / sizeof(T)>(a);
+  const Choice<T> choice = choose<T>(a.cols, aligned);
+  const Index useful = std::max<Index>((a.rows + choice.least_rows - 1) / choice.least_rows, 1);
+  const auto blocks = static_cast<int>(std::min({most, useful, choice.resident}));
+  if (choice.narrow != nullptr) {
+    choice.narrow<<<blocks, choice.threads, 0, launch.stream>>>(launch.condition, a, partial);
+  } else {
+    choice.wide<<<blocks, choice.threads, choice.shared_bytes, launch.stream>>>(launch.condition, a,
+                                                                                choice.padded_tiles, aligned, partial);
+  }
+  check_launch("gram kernel");
   const int elements = static_cast<int>(gram_partial_bytes(a.cols) / 8);
-  sum_partial_kernel<<<elements / 32, dim3(32, 32), 0, launch.stream>>>(launch.condition, partial,
-                                                                       static_cast<int>(blocks), elements, w);
+  sum_partial_kernel<<<elements / 32, dim3(32, 32), 0, launch.stream>>>(launch.condition, partial, blocks, elements, w);
   check_launch("gram's last kernel");
 }
 

@@ -9,6 +9,8 @@
 //             and, from the last to the first, column blocks of 64, so that a block's columns of A are read
 //             before they are overwritten. Lane (g, t) holds rows 4g .. 4g+3 of columns t and t + 4 of 8: the
 //             products' rows are a permutation of the matrix's, and every access to A and Q can be 16 bytes.
+#include <cuda_pipeline_primitives.h>
+
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/mma.cuh"
 
@@ -75,31 +77,10 @@ __global__ void __launch_bounds__(256) multiply_narrow_kernel(const std::int32_t
 // ---------------------------------------------------------------------------------------------------------
 // n > 16
 
-constexpr int slab = 32;        // rows per warp
+constexpr int slab_rows = 32;   // per warp
 constexpr int block_tiles = 8;  // tiles of 8 columns per column block
 constexpr int warps = 8;
-
-/// Four adjacent rows of one column from row i on; zeros outside the matrix.
-template <class T, bool aligned>
-__device__ Vector<T, 4> load_four(const DeviceMatrix<Cuda, T>& a, Index i, Index j) {
-  Vector<T, 4> x{};
-  if (j >= a.cols) return x;
-  const T* source = a.data + j * a.ld + i;
-  constexpr int V = 16 / sizeof(T);
-  if (aligned && i + 4 <= a.rows) {
-#pragma unroll
-    for (int h = 0; h < 4 / V; ++h) {
-      const auto part = *reinterpret_cast<const Vector<T, V>*>(source + h * V);
-#pragma unroll
-      for (int v = 0; v < V; ++v) x.v[h * V + v] = part.v[v];
-    }
-  } else {
-#pragma unroll
-    for (int v = 0; v < 4; ++v)
-      if (i + v < a.rows) x.v[v] = source[v];
-  }
-  return x;
-}
+constexpr int ring_bytes = 8192;  // per warp, of A on its way
 
 template <class T, bool aligned>
 __device__ void store_four(const DeviceMatrix<Cuda, T>& q, Index i, Index j, const double (&x)[4]) {
@@ -124,65 +105,126 @@ __device__ void store_four(const DeviceMatrix<Cuda, T>& q, Index i, Index j, con
 /// W in tiles; a tile's lane (g, t) holds elements (t, g) and (t + 4, g), zeros below the diagonal of W.
 __device__ void stage_w(const DeviceMatrix<Cuda, double>& w, int tiles, Vector<double, 2>* s) {
   const int n = static_cast<int>(w.cols);
-  for (int col_tile = 0; col_tile < tiles; ++col_tile)
-    for (int k = threadIdx.x; k < (col_tile + 1) * 32; k += blockDim.x) {
-      const int lane = k % 32, row = k / 32 * 8 + lane % 4, col = col_tile * 8 + lane / 4;
-      Vector<double, 2> x{};
-      if (col < n) {
-        if (row <= col) x.v[0] = w.data[row + col * w.ld];
-        if (row + 4 <= col) x.v[1] = w.data[row + 4 + col * w.ld];
-      }
-      s[tile_count(col_tile) * 32 + k] = x;
-    }
+#pragma unroll 4
+  for (int k = threadIdx.x; k < tile_count(tiles) * 32; k += 32 * warps) {
+    const int tile = k / 32, lane = k % 32;
+    int col_tile = static_cast<int>((sqrtf(8.0f * tile + 1.0f) - 1.0f) * 0.5f);
+    if (tile_count(col_tile + 1) <= tile) ++col_tile;
+    if (tile_count(col_tile) > tile) --col_tile;
+    const int row = (tile - tile_count(col_tile)) * 8 + lane % 4, col = col_tile * 8 + lane / 4;
+    Vector<double, 2> x{};
+    if (col < n && row <= col) x.v[0] = w.data[row + col * w.ld];
+    if (col < n && row + 4 <= col) x.v[1] = w.data[row + 4 + col * w.ld];
+    s[k] = x;
+  }
 }
 
-/// Thread map: 8 warps, each its own slabs of 32 rows. Shared memory: tile_count(tiles) * 512 bytes.
+/// A place in the order in which a warp reads A: slabs of rows, column blocks from the last to the first, tiles.
+struct Cursor {
+  Index slab;
+  int j0, row_tile;
+
+  __device__ void advance(int tiles, Index step) {
+    if (++row_tile < min(j0 + block_tiles, tiles)) return;
+    row_tile = 0;
+    j0 -= block_tiles;
+    if (j0 >= 0) return;
+    j0 = (tiles - 1) / block_tiles * block_tiles;
+    slab += step;
+  }
+};
+
+/// Starts the copy of this lane's eight elements of a tile into its own place in shared memory, which no other
+/// lane touches: 16-byte piece p of a lane lies at (p * 32 + lane) * 16.
+template <class T, bool aligned>
+__device__ void fetch(const DeviceMatrix<Cuda, T>& a, const Cursor& at, int lane, std::byte* ring) {
+  constexpr int V = 16 / sizeof(T), pieces = 8 / V;
+  const Index i = at.slab * slab_rows + 4 * (lane / 4);
+#pragma unroll
+  for (int p = 0; p < pieces; ++p) {
+    const Index row = i + p * V % 4, j = at.row_tile * 8 + lane % 4 + (p >= pieces / 2 ? 4 : 0);
+    auto* target = reinterpret_cast<T*>(ring + (p * 32 + lane) * 16);
+    if constexpr (aligned) {
+      const Index left = j < a.cols ? min(max(a.rows - row, Index(0)), Index(V)) : 0;
+      const T* source = left > 0 ? a.data + j * a.ld + row : a.data;
+      __pipeline_memcpy_async(target, source, 16, 16 - static_cast<int>(left) * static_cast<int>(sizeof(T)));
+    } else {
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        const bool valid = j < a.cols && row + v < a.rows;
+        __pipeline_memcpy_async(target + v, valid ? a.data + j * a.ld + row + v : a.data, sizeof(T),
+                                valid ? 0 : sizeof(T));
+      }
+    }
+  }
+}
+
+/// What fetch brought, as the operands of the products: [h] rows 4g + 2h and 4g + 2h + 1, columns t and t + 4.
+template <class T>
+__device__ void read_ring(const std::byte* ring, int lane, double (&a)[2][4]) {
+  constexpr int V = 16 / sizeof(T), pieces = 8 / V;
+#pragma unroll
+  for (int p = 0; p < pieces; ++p) {
+    const auto x = *reinterpret_cast<const Vector<T, V>*>(ring + (p * 32 + lane) * 16);
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      const int row = (p * V + v) % 4, far = p >= pieces / 2 ? 2 : 0;
+      a[row / 2][row % 2 + far] = x.v[v];
+    }
+  }
+}
+
+/// Thread map: 8 warps, each its own slabs of 32 rows. Shared memory: tile_count(tiles) * 512 bytes of W and a
+/// ring of `ring_bytes` for each warp.
 template <class T, bool aligned>
 __global__ void __launch_bounds__(32 * warps)
     multiply_wide_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
                          DeviceMatrix<Cuda, T> q) {
   if (skipped(condition)) return;
   extern __shared__ double shared[];
+  constexpr int tile_bytes = 256 * sizeof(T), stages = ring_bytes / tile_bytes;
+  const int tiles = static_cast<int>((a.cols + 7) / 8), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   auto* const s = reinterpret_cast<Vector<double, 2>*>(shared);
-  const int tiles = static_cast<int>((a.cols + 7) / 8);
+  std::byte* const ring = reinterpret_cast<std::byte*>(s + tile_count(tiles) * 32) + warp * ring_bytes;
+  const Index slabs = (a.rows + slab_rows - 1) / slab_rows, step = Index(gridDim.x) * warps;
+  const Index first = blockIdx.x * Index(warps) + warp;
+  Cursor ahead{first, (tiles - 1) / block_tiles * block_tiles, 0};
+#pragma unroll
+  for (int k = 0; k < stages - 1; ++k) {
+    if (ahead.slab < slabs) fetch<T, aligned>(a, ahead, lane, ring + k * tile_bytes);
+    __pipeline_commit();
+    ahead.advance(tiles, step);
+  }
   stage_w(w, tiles, s);
   __syncthreads();
-  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const Index slabs = (a.rows + slab - 1) / slab;
-  for (Index k = blockIdx.x * Index(warps) + threadIdx.x / 32; k < slabs; k += Index(gridDim.x) * warps) {
-    const Index i = k * slab + 4 * g;
+  int turn = 0;
+  for (Index k = first; k < slabs; k += step) {
     for (int j0 = (tiles - 1) / block_tiles * block_tiles; j0 >= 0; j0 -= block_tiles) {
-      const int j1 = min(j0 + block_tiles, tiles);
       double c[2][block_tiles][4] = {};
-      Vector<T, 4> next0 = load_four<T, aligned>(a, i, t), next1 = load_four<T, aligned>(a, i, t + 4);
-      for (int row_tile = 0; row_tile < j1; ++row_tile) {
-        const Vector<T, 4> x0 = next0, x1 = next1;
-        if (row_tile + 1 < j1) {
-          next0 = load_four<T, aligned>(a, i, row_tile * 8 + 8 + t);
-          next1 = load_four<T, aligned>(a, i, row_tile * 8 + 12 + t);
-        }
-        double a0[4], a1[4];
+      for (int row_tile = 0; row_tile < min(j0 + block_tiles, tiles); ++row_tile) {
+        __pipeline_wait_prior(stages - 2);
+        double x[2][4];
+        read_ring<T>(ring + turn * tile_bytes, lane, x);
+        if (ahead.slab < slabs)
+          fetch<T, aligned>(a, ahead, lane, ring + (turn == 0 ? stages - 1 : turn - 1) * tile_bytes);
+        __pipeline_commit();
+        ahead.advance(tiles, step);
+        turn = turn + 1 == stages ? 0 : turn + 1;
+        const bool all = row_tile <= j0 && j0 + block_tiles <= tiles;
 #pragma unroll
-        for (int v = 0; v < 4; ++v) a0[v] = x0.v[v], a1[v] = x1.v[v];
+        for (int n = 0; n < block_tiles; ++n) {
+          if (!all && (j0 + n < row_tile || j0 + n >= tiles)) continue;
+          const Vector<double, 2> b = s[tile_index(row_tile, j0 + n) * 32 + lane];
 #pragma unroll
-        for (int x = 0; x < block_tiles; ++x) {
-          const int col_tile = j0 + x;
-          if (col_tile < row_tile || col_tile >= tiles) continue;
-          const Vector<double, 2> b = s[tile_index(row_tile, col_tile) * 32 + lane];
-#pragma unroll
-          for (int h = 0; h < 2; ++h) {
-            mma_16x8x4(c[h][x], a0[2 * h], a0[2 * h + 1], b.v[0]);
-            mma_16x8x4(c[h][x], a1[2 * h], a1[2 * h + 1], b.v[1]);
-          }
+          for (int h = 0; h < 2; ++h) mma_16x8x8(c[h][n], x[h], b.v[0], b.v[1]);
         }
       }
-      __syncwarp();  // in place: the lanes of a warp read each other's columns
 #pragma unroll
-      for (int x = 0; x < block_tiles; ++x)
+      for (int n = 0; n < block_tiles; ++n)
 #pragma unroll
         for (int v = 0; v < 2; ++v) {
-          const double out[4] = {c[0][x][v], c[0][x][2 + v], c[1][x][v], c[1][x][2 + v]};
-          store_four<T, aligned>(q, i, (j0 + x) * 8 + 2 * t + v, out);
+          const double out[4] = {c[0][n][v], c[0][n][2 + v], c[1][n][v], c[1][n][2 + v]};
+          store_four<T, aligned>(q, k * slab_rows + 4 * (lane / 4), (j0 + n) * 8 + 2 * (lane % 4) + v, out);
         }
     }
   }
@@ -204,7 +246,7 @@ void run_narrow(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const Devi
 std::int32_t max_fused_multiply() {
   const int limit = shared_memory_limit();
   int tiles = 1;
-  while (tile_count(tiles + 1) * 512 <= limit) ++tiles;
+  while (tile_count(tiles + 1) * 512 + warps * ring_bytes <= limit) ++tiles;
   return tiles * 8;
 }
 
@@ -217,13 +259,13 @@ void launch_multiply_wide(const Launch& launch, const DeviceMatrix<Cuda, T>& a, 
   if (a.cols <= 16) return run_narrow<T, 16>(launch, a, w, q);
   constexpr int V = 16 / sizeof(T);
   auto* kernel = is_aligned<V>(a) && is_aligned<V>(q) ? multiply_wide_kernel<T, true> : multiply_wide_kernel<T, false>;
-  const int bytes = tile_count(static_cast<int>((a.cols + 7) / 8)) * 512;
+  const int bytes = tile_count(static_cast<int>((a.cols + 7) / 8)) * 512 + warps * ring_bytes;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
              "cudaFuncSetAttribute(multiply_wide)");
   int resident = 0;
   check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, 32 * warps, bytes),
              "cudaOccupancyMaxActiveBlocksPerMultiprocessor(multiply_wide)");
-  const Index useful = (a.rows + slab * warps - 1) / (slab * warps);
+  const Index useful = (a.rows + slab_rows * warps - 1) / (slab_rows * warps);
   const Index blocks = std::min<Index>(useful, Index(std::max(resident, 1)) * multiprocessors());
   kernel<<<static_cast<unsigned>(blocks), 32 * warps, bytes, launch.stream>>>(launch.condition, a, w, q);
   check_launch("multiply_wide kernel");

@@ -172,6 +172,16 @@ void Queue::robust_pca_pass(const RobustPcaPass<Cuda, T>& pass, Scratch<Cuda> sc
   launch_robust_pca_pass(launch(), pass, scratch);
 }
 
+void Queue::small_svd(const SmallSvd& task) {
+  const DeviceScope scope(state_->device());
+  launch_small_svd(launch(), task);
+}
+
+std::int32_t Queue::max_small_svd() const {
+  const DeviceScope scope(state_->device());
+  return cuda::max_small_svd();
+}
+
 #define QRANE_INSTANTIATE(T)                                                                             \
   template Limits Queue::limits<T>(T) const;                                                             \
   template void Queue::copy<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, Part);                      \

@@ -13,7 +13,7 @@
 namespace qrane::backend::cuda {
 namespace {
 
-constexpr int threads = 256;
+constexpr int threads = 1024;
 constexpr int warps = threads / 32;
 
 /// Matrix k of a batch.
@@ -23,25 +23,54 @@ __device__ DeviceMatrix<Cuda, T> nth(const DeviceMatrix<Cuda, T>& a, Index k) {
 }
 
 /// Solves x M = y for the row y that the warp's lanes hold (column lane + 32 h in x[h]); element (k, j) of M is
-/// m[k * row_step + j * col_step], upper triangular; `reciprocals` null for a unit diagonal.
+/// m[k * row_step + j * col_step], upper triangular with the diagonal's reciprocals given (ones when it is unit).
 template <class T, int H>
-__device__ void solve_row(T (&x)[H], const T* m, int row_step, int col_step, const T* reciprocals, int b) {
+__device__ void solve_row(T (&x)[H], const T* m, int row_step, int col_step, const T* reciprocals, int first, int b) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int h = 0; h < H; ++h)
-    for (int k = 32 * h; k < min(b, 32 * h + 32); ++k) {
-      T pivot = __shfl_sync(0xffffffffu, x[h], k % 32);
-      if (reciprocals != nullptr) pivot *= reciprocals[k];
+#pragma unroll 4
+    for (int k = max(32 * h, first); k < min(b, 32 * h + 32); ++k) {
+      const T pivot = __shfl_sync(0xffffffffu, x[h], k % 32) * (reciprocals != nullptr ? reciprocals[k] : T(1));
       if (lane == k % 32) x[h] = pivot;
 #pragma unroll
-      for (int g = 0; g < H; ++g) {
+      for (int g = h; g < H; ++g) {
         const int j = lane + 32 * g;
         if (j > k && j < b) x[g] -= pivot * m[k * row_step + j * col_step];
       }
     }
 }
 
-/// Thread map: LU: thread (x, y) = (column, row) modulo (32, 8). Shared memory: b (b + 1) + 2 b scalars.
+template <class T, int H>
+__device__ void store_row(const DeviceMatrix<Cuda, T>& out, const T (&x)[H], int row, int b) {
+#pragma unroll
+  for (int h = 0; h < H; ++h) {
+    const int j = threadIdx.x % 32 + 32 * h;
+    if (j < b) out.data[row + j * out.ld] = j >= row ? x[h] : T(0);
+  }
+}
+
+/// LU of Q1 - S in place: L below the diagonal, U above it, the pivots on it. One warp per row; the diagonal is
+/// written by its row's warp alone, one step after the others have read it.
+template <class T>
+__device__ void factor_lu(T* a, T* sign, T* reciprocals, int b, int ld) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int p = 0; p < b; ++p) {
+    const T old = a[p * ld + p], s = old >= T(0) ? T(-1) : T(1), reciprocal = T(1) / (old - s);
+    for (int i = p + 1 + warp; i < b; i += warps) {
+      const T l = a[i * ld + p] * reciprocal;
+      __syncwarp();
+      for (int j = p + 1 + lane; j < b; j += 32) a[i * ld + j] -= l * a[p * ld + j];
+      if (lane == 0) a[i * ld + p] = l;
+    }
+    if (threadIdx.x == 0) sign[p] = s, reciprocals[p] = reciprocal;
+    __syncthreads();
+  }
+  for (int p = threadIdx.x; p < b; p += threads) a[p * ld + p] -= sign[p];
+  __syncthreads();
+}
+
+/// Thread map: a warp per row, a lane per column. Shared memory: b (b + 1) + 2 b scalars.
 template <class T, int H>
 __global__ void __launch_bounds__(threads) reconstruct_kernel(const std::int32_t* condition, Reconstruct<Cuda, T> task) {
   if (skipped(condition)) return;
@@ -52,40 +81,24 @@ __global__ void __launch_bounds__(threads) reconstruct_kernel(const std::int32_t
   T* const reciprocals = sign + b;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (Index k = blockIdx.x; k < task.q1.count; k += gridDim.x) {
-    const auto q1 = nth(task.q1, k), r = nth(task.r, k), panel = nth(task.panel, k), t = nth(task.t, k),
-               u_inverse = nth(task.u_inverse, k);
+    const auto q1 = nth(task.q1, k), r = nth(task.r, k), panel = nth(task.panel, k);
     for (int j = warp; j < b; j += warps)
       for (int i = lane; i < b; i += 32) a[i * ld + j] = q1.data[i + j * q1.ld];
     __syncthreads();
-    for (int p = 0; p < b; ++p) {
-      const T old = a[p * ld + p], s = old >= T(0) ? T(-1) : T(1), pivot = old - s, reciprocal = T(1) / pivot;
-      for (int i = p + 1 + warp; i < b; i += warps) {
-        const T l = a[i * ld + p] * reciprocal;
-        __syncwarp();
-        for (int j = p + 1 + lane; j < b; j += 32) a[i * ld + j] -= l * a[p * ld + j];
-        if (lane == 0) a[i * ld + p] = l;
-      }
-      if (threadIdx.x == 0) sign[p] = s, reciprocals[p] = reciprocal;
-      __syncthreads();
-    }
-    // The diagonal still holds the pivots before S was taken off.
-    for (int p = threadIdx.x; p < b; p += threads) a[p * ld + p] -= sign[p];
-    __syncthreads();
-
-    for (int i = warp; i < 2 * b; i += warps) {
-      const bool for_t = i >= b;
-      const int row = for_t ? i - b : i;
+    factor_lu(a, sign, reciprocals, b, ld);
+    for (int row = warp; row < b; row += warps) {
       T x[H];
+#pragma unroll
+      for (int h = 0; h < H; ++h) x[h] = lane + 32 * h == row ? T(1) : T(0);
+      solve_row<T, H>(x, a, ld, 1, reciprocals, row, b);
+      store_row(nth(task.u_inverse, k), x, row, b);
 #pragma unroll
       for (int h = 0; h < H; ++h) {
         const int j = lane + 32 * h;
-        x[h] = for_t ? (j >= row && j < b ? -a[row * ld + j] * sign[j] : T(0)) : (j == row ? T(1) : T(0));
+        x[h] = j >= row && j < b ? -a[row * ld + j] * sign[j] : T(0);
       }
-      solve_row<T, H>(x, a, for_t ? 1 : ld, for_t ? ld : 1, for_t ? nullptr : reciprocals, b);
-      const auto& out = for_t ? t : u_inverse;
-#pragma unroll
-      for (int h = 0; h < H; ++h)
-        if (lane + 32 * h < b) out.data[row + (lane + 32 * h) * out.ld] = lane + 32 * h >= row ? x[h] : T(0);
+      solve_row<T, H>(x, a, 1, ld, nullptr, row, b);
+      store_row(nth(task.t, k), x, row, b);
     }
     for (int j = warp; j < b; j += warps)
       for (int i = lane; i < b; i += 32)

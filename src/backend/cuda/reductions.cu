@@ -11,7 +11,8 @@ namespace qrane::backend::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr Index blocks_per_multiprocessor = 8;  // 2048 threads, all that fit
+constexpr Index blocks_per_multiprocessor = 4;
+constexpr int batch = 4;  // loads that a thread has in flight
 
 struct SumSquares {
   using State = double;
@@ -60,22 +61,26 @@ __global__ void __launch_bounds__(threads)
   if (skipped(condition)) return;
   using State = typename Reduction::State;
   const Reduction op;
-  const Index chunks = (a.rows + V - 1) / V;
+  const Index whole = a.rows / V, step = Index(gridDim.x) * blockDim.x;
+  const Index first = blockIdx.x * Index(blockDim.x) + threadIdx.x;
   State state = Reduction::neutral;
   for (Index j = blockIdx.y * Index(blockDim.y) + threadIdx.y; j < a.cols; j += Index(gridDim.y) * blockDim.y) {
     const T* column = a.data + j * a.ld;
-#pragma unroll 4
-    for (Index c = blockIdx.x * Index(blockDim.x) + threadIdx.x; c < chunks; c += Index(gridDim.x) * blockDim.x) {
-      const Index i = c * V;
-      if (V > 1 && i + V <= a.rows) {
-        const auto in = *reinterpret_cast<const Vector<T, V>*>(column + i);
+    const auto* chunks = reinterpret_cast<const Vector<T, V>*>(column);
+    const auto take = [&](const Vector<T, V>& x, Index c) {
 #pragma unroll
-        for (int v = 0; v < V; ++v) state = op(state, Reduction::value(in.v[v], i + v + j * a.rows));
-      } else {
-        for (Index k = i; k < i + V && k < a.rows; ++k)
-          state = op(state, Reduction::value(column[k], k + j * a.rows));
-      }
+      for (int v = 0; v < V; ++v) state = op(state, Reduction::value(x.v[v], c * V + v + j * a.rows));
+    };
+    Index c = first;
+    for (; c + (batch - 1) * step < whole; c += batch * step) {
+      Vector<T, V> x[batch];
+#pragma unroll
+      for (int u = 0; u < batch; ++u) x[u] = chunks[c + u * step];
+#pragma unroll
+      for (int u = 0; u < batch; ++u) take(x[u], c + u * step);
     }
+    for (; c < whole; c += step) take(chunks[c], c);
+    for (Index i = whole * V + first; i < a.rows; i += step) state = op(state, Reduction::value(column[i], i + j * a.rows));
   }
   state = block_reduce(state, Reduction::neutral, op);
   if (threadIdx.x == 0 && threadIdx.y == 0) partial[blockIdx.x + std::size_t(blockIdx.y) * gridDim.x] = state;
