@@ -54,9 +54,10 @@ struct TileMma<float> {
   };
 
   /// Both parts are rounded to nearest by adding half of their last place; the unit ignores what lies below. Only for
-  /// |x| below the largest binade (operands are scaled), where hi cannot round to Inf. NaN and Inf give NaN.
+  /// |x| below the largest binade (operands are scaled), where hi cannot round to Inf. NaN and Inf give NaN: the
+  /// unit's own NaN is all ones, and would wrap to zero.
   static __device__ void split(float x, std::uint32_t& hi, std::uint32_t& lo) {
-    hi = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+    hi = x != x ? 0x7fc00000u : (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
     lo = __float_as_uint(x - __uint_as_float(hi)) + 0x1000u;
   }
 
