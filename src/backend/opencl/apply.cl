@@ -56,13 +56,13 @@ void multiply_t(__global const REAL* g_t, int inner, int cols, int transposed, i
 
 KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), BUFFER(pivots), MATRIX(c),
              const long c_cols, const int inner, const int max_cols, const int transposed) {
-  RETURN_UNLESS_WANTED;
   __local REAL s_v[CHUNK * LDV], s_c[CHUNK * LDC], s_w[KP * LDC];
   __local int s_pivot[KP], s_end[KP];
   const int id = (int)get_local_id(0), x = id / (TC / 4), y = id % (TC / 4);
   const long tiles = (c_cols + TC - 1) / TC;
   const long task_index = get_group_id(0) / tiles, c0 = get_group_id(0) % tiles * TC;
-  const BlockTask task = AT(const BlockTask, tasks)[task_index];
+  BlockTask task = AT(const BlockTask, tasks)[task_index];
+  if (!WANTED) task.rows = task.cols = 0;
   const int heads = HEADS(task), head_rows = HEAD_ROWS(task), cols = task.cols;
   const int here = (int)min((long)TC, c_cols - c0);
   __global REAL* g_c = AT(REAL, c) + task.matrix * c_stride + task.row + c0 * c_ld;

@@ -19,13 +19,15 @@ wide group_sum(wide value, __local wide* s_values) {
   return sum;
 }
 
-// Rs in r's upper triangle from the scaled G; 0 when a pivot is not positive and finite.
+// Rs in r's upper triangle from the scaled G; returns 0 when a pivot is not positive and finite.
 int factor_scaled(__global wide* g, long ldg, __global wide* r, long ldr, int n, __local wide* s_row) {
   const int id = (int)get_local_id(0), lanes = WG < 16 ? WG : 16, lane = id % lanes;
+  int good = 1;  // the same in all work-items
   for (int j = 0; j < n; ++j) {
     const wide pivot = g[j + j * ldg];
-    if (!(pivot > 0 && isfinite(pivot))) return 0;  // the same pivot in all work-items
-    const wide root = sqrt(pivot);
+    const int sound = pivot > 0 && isfinite(pivot);
+    const wide root = sound ? sqrt(pivot) : 1;  // after a bad pivot the rest only has to end
+    good &= sound;
     for (int k = j + id; k < n; k += WG) {
       s_row[k] = k == j ? root : g[j + k * ldg] / root;
       r[j + k * ldr] = s_row[k];
@@ -35,7 +37,7 @@ int factor_scaled(__global wide* g, long ldg, __global wide* r, long ldr, int n,
       for (int i = j + 1 + lane; i <= k; i += lanes) g[i + k * ldg] = FMA(-s_row[i], s_row[k], g[i + k * ldg]);
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   }
-  return 1;
+  return good;
 }
 
 // Column k of the inverse per work-item: back substitution by columns of Rs.
@@ -52,8 +54,9 @@ void invert_upper(__global const wide* r, long ldr, __global wide* x, long ldx, 
 }
 
 KERNEL guarded_cholesky(CONDITION, MATRIX(gram), MATRIX(r), MATRIX(inverse), BUFFER(failed), BUFFER(bound),
-                        const int n, const wide limit, const wide rounding, __local wide* s_work) {
-  RETURN_UNLESS_WANTED;
+                        const int given_n, const wide limit, const wide rounding, __local wide* s_work) {
+  const bool wanted = WANTED;
+  const int n = wanted ? given_n : 0;
   __local wide s_values[WG];
   __local wide* s_scale = s_work;
   __local wide* s_row = s_work + n;
@@ -63,32 +66,29 @@ KERNEL guarded_cholesky(CONDITION, MATRIX(gram), MATRIX(r), MATRIX(inverse), BUF
   __global wide* x = AT(wide, inverse);
   for (int i = id; i < n; i += WG) s_scale[i] = sqrt(g[i + i * gram_ld]);
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (long e = id; e < (long)n * n; e += WG) {
+  FOR_EACH(e, (long)n * n) {
     const long i = e % n, k = e / n;
-    if (i <= k) g[i + k * gram_ld] = i == k && s_scale[k] > 0 ? 1 : g[i + k * gram_ld] / s_scale[i] / s_scale[k];
+    if (i <= k) g[i + k * gram_ld] = i == k && s_scale[k] > 0 && isfinite(s_scale[k]) ? 1 : g[i + k * gram_ld] / s_scale[i] / s_scale[k];
     if (i > k) r[i + k * r_ld] = 0;
   }
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
   int good = factor_scaled(g, gram_ld, r, r_ld, n, s_row);
-  wide kappa = INFINITY;
-  if (good) {
-    invert_upper(r, r_ld, x, inverse_ld, n);
-    barrier(CLK_GLOBAL_MEM_FENCE);
-    wide r_square = 0, x_square = 0;
-    for (long e = id; e < (long)n * n; e += WG) {
-      const wide u = r[e % n + e / n * r_ld], v = x[e % n + e / n * inverse_ld];
-      r_square = FMA(u, u, r_square);
-      x_square = FMA(v, v, x_square);
-    }
-    r_square = group_sum(r_square, s_values);
-    x_square = group_sum(x_square, s_values);
-    kappa = sqrt(r_square) * sqrt(x_square);
-    kappa += n * rounding * kappa * kappa;
-    if (isnan(kappa)) kappa = INFINITY;
-    good = kappa <= limit;
+  invert_upper(r, r_ld, x, inverse_ld, n);
+  barrier(CLK_GLOBAL_MEM_FENCE);
+  wide r_square = 0, x_square = 0;
+  FOR_EACH(e, (long)n * n) {
+    const wide u = r[e % n + e / n * r_ld], v = x[e % n + e / n * inverse_ld];
+    r_square = FMA(u, u, r_square);
+    x_square = FMA(v, v, x_square);
   }
-  for (long e = id; e < (long)n * n; e += WG) {
+  r_square = group_sum(r_square, s_values);
+  x_square = group_sum(x_square, s_values);
+  wide kappa = sqrt(r_square) * sqrt(x_square);
+  kappa += n * rounding * kappa * kappa;
+  if (!good || isnan(kappa)) kappa = INFINITY;
+  good = kappa <= limit;
+  FOR_EACH(e, (long)n * n) {
     const long i = e % n, k = e / n;
     if (good && i <= k) {
       r[i + k * r_ld] *= s_scale[k];
@@ -97,7 +97,7 @@ KERNEL guarded_cholesky(CONDITION, MATRIX(gram), MATRIX(r), MATRIX(inverse), BUF
       r[i + k * r_ld] = x[i + k * inverse_ld] = i == k;
     }
   }
-  if (id == 0) {
+  if (wanted && id == 0) {
     AT(wide, bound)[0] = kappa;
     if (!good) AT(int, failed)[0] = 1;
   }

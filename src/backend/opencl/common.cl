@@ -3,8 +3,9 @@
 //   REAL        float or double            REAL_IS_DOUBLE  0 or 1
 //   HAS_DOUBLE  the device has cl_khr_fp64 WG              work-items of a group (one-dimensional)
 // All memory comes as a buffer and a byte offset; an offset of -1 says "not given". Indices into matrices
-// are 64-bit. Every kernel starts by reading the condition of Queue::when, the same in all work-items, so
-// that a skipped kernel leaves before its first barrier as a whole.
+// are 64-bit. Every kernel starts by reading the condition of Queue::when. A skipped kernel with barriers does
+// not return early: its sizes become zero and its loops empty, so that control flow around barriers is the
+// plainest there is (PoCL 3.1 miscompiles some kernels that return before a barrier in a loop).
 
 #if HAS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -22,8 +23,7 @@
 #define MATRIX(name) __global char *name##_buffer, const long name##_at, const long name##_ld, const long name##_stride
 #define AT(type, name) ((__global type*)(name##_buffer + name##_at))
 #define CONDITION BUFFER(condition)
-#define RETURN_UNLESS_WANTED \
-  if (condition_at >= 0 && *AT(const int, condition) == 0) return
+#define WANTED (condition_at < 0 || *AT(const int, condition) != 0)
 
 // A double as it lies in memory, and the widest number this device computes with. Without cl_khr_fp64 the
 // buffers that the host reads as doubles still hold doubles, converted bit by bit.
@@ -58,6 +58,13 @@ stored_wide from_wide(wide x) {
   return sign | ((ulong)(exponent + 1022) << 52) | (bits & 0xfffffffffffffUL);
 }
 #endif
+
+// Work-item `lane` visits e = lane, lane + WG, ... below total. Every work-item makes the same number of turns:
+// PoCL 3.1 miscompiles loops that divide by a run-time number when their trip counts differ between work-items
+// (elements past the end were written).
+#define FOR_EACH(e, total)                                      \
+  for (long e##_base = 0; e##_base < (total); e##_base += WG)   \
+    for (long e = e##_base + get_local_id(0), e##_once = 1; e##_once && e < (total); e##_once = 0)
 
 // The tile of a matrix batch that element-wise kernels give one group in one turn: lanes_r * STRIP_ROWS rows
 // by WG / lanes_r columns.

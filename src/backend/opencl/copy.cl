@@ -5,7 +5,7 @@
 // part: 0 all; 1 upper, zeros below; 2 upper, the rest untouched; 3 unit lower, zeros above.
 KERNEL copy(CONDITION, MATRIX(a), MATRIX(b), const long rows, const long cols, const long count, const int lanes_r,
             const int part) {
-  RETURN_UNLESS_WANTED;
+  if (!WANTED) return;
   const long strips = strip_count(rows, cols, count, lanes_r);
   for (long s = get_group_id(0); s < strips; s += get_num_groups(0)) {
     const Strip at = strip_at(s, rows, cols, lanes_r);
@@ -28,7 +28,7 @@ KERNEL copy(CONDITION, MATRIX(a), MATRIX(b), const long rows, const long cols, c
 
 KERNEL fill(CONDITION, MATRIX(a), const long rows, const long cols, const long count, const int lanes_r,
             const REAL off_diagonal, const REAL diagonal) {
-  RETURN_UNLESS_WANTED;
+  if (!WANTED) return;
   const long strips = strip_count(rows, cols, count, lanes_r);
   for (long s = get_group_id(0); s < strips; s += get_num_groups(0)) {
     const Strip at = strip_at(s, rows, cols, lanes_r);

@@ -121,11 +121,11 @@ void scale_columns(Tile tile, BlockTask task, __global const int* g_staircase, _
 
 KERNEL factor(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), BUFFER(pivots), const int inner,
               const int max_cols, const REAL drop_tolerance, __local REAL* s_panel) {
-  RETURN_UNLESS_WANTED;
   __local REAL s_t[NB * NB], s_partial[NB * LANES], s_dot[NB], s_top[NB], s_scale[NB], s_step[3];
   __local int s_exponent[NB], s_r_rows[NB], s_end[NB], s_kept;
   const int id = (int)get_local_id(0), lane = id % LANES;
-  const BlockTask task = AT(const BlockTask, tasks)[get_group_id(0)];
+  BlockTask task = AT(const BlockTask, tasks)[get_group_id(0)];
+  if (!WANTED) task.rows = task.cols = 0;
   __global REAL* g_block = AT(REAL, a) + task.matrix * a_stride + task.row + task.col * a_ld;
   __global REAL* g_t = AT(REAL, t) + task.t;
   __global const int* g_staircase = staircase_at >= 0 && task.staircase >= 0 ? AT(const int, staircase) : 0;
@@ -207,8 +207,8 @@ KERNEL factor(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase),
         const REAL value = h == 0 && i < s_r_rows[j] ? ldexp(x, s_exponent[j]) : s_scale[j] == 0 ? 0 : x * s_scale[j];
         g_block[(long)h * task.stride + i + j * a_ld] = value;
       }
-  for (int e = id; e < cols * cols; e += WG) {
-    const int i = e % cols, j = e / cols;
+  FOR_EACH(e, cols * cols) {
+    const int i = (int)e % cols, j = (int)e / cols;
     g_t[i + (long)j * inner] = i <= j ? s_t[i + j * NB] : 0;
   }
 }

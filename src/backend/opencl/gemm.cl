@@ -23,7 +23,6 @@
 KERNEL gemm(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), BUFFER(partial), const long m, const long n, const long depth,
             const ACC alpha, const ACC beta, const int transpose_a, const int transpose_b, const long chunks,
             const long chunk_depth, const int upper) {
-  RETURN_UNLESS_WANTED;
   __local ACC s_a[KC * LD];
   __local ACC s_b[KC * LD];
   const int lane = (int)get_local_id(0), x = lane % G, y = lane / G;
@@ -34,10 +33,10 @@ KERNEL gemm(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), BUFFER(partial), const l
   const long j0 = g % tiles_n * TILE;
   g /= tiles_n;
   const long chunk = g % chunks, batch = g / chunks;
-  if (upper && i0 > j0 + TILE - 1) return;
+  const bool wanted = WANTED && !(upper && i0 > j0 + TILE - 1);  // the same in the whole group
   __global const A_TYPE* a = AT(const A_TYPE, a) + batch * a_stride;
   __global const B_TYPE* b = AT(const B_TYPE, b) + batch * b_stride;
-  const long end = min(depth, (chunk + 1) * chunk_depth);
+  const long end = wanted ? min(depth, (chunk + 1) * chunk_depth) : 0;
 
   ACC sum[4][4];
   for (int p = 0; p < 4; ++p)
@@ -59,7 +58,7 @@ KERNEL gemm(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), BUFFER(partial), const l
   for (int q = 0; q < 4; ++q)
     for (int p = 0; p < 4; ++p) {
       const long i = i0 + x + G * p, j = j0 + y + G * q;
-      if (i >= m || j >= n || (upper && i > j)) continue;
+      if (!wanted || i >= m || j >= n || (upper && i > j)) continue;
       if (chunks > 1) {
         AT(ACC, partial)[(batch * chunks + chunk) * m * n + i + j * m] = sum[p][q];
       } else {
@@ -72,7 +71,7 @@ KERNEL gemm(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), BUFFER(partial), const l
 
 KERNEL sum_chunks(CONDITION, BUFFER(partial), MATRIX(c), const long m, const long n, const long count,
                   const int lanes_r, const ACC alpha, const ACC beta, const long chunks, const int upper) {
-  RETURN_UNLESS_WANTED;
+  if (!WANTED) return;
   const long strips = strip_count(m, n, count, lanes_r);
   for (long s = get_group_id(0); s < strips; s += get_num_groups(0)) {
     const Strip at = strip_at(s, m, n, lanes_r);

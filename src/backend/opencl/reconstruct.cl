@@ -12,22 +12,21 @@ void factor_lu(__global REAL* a, long ld, int b, __local REAL* s_row, __local RE
   for (int j = 0; j < b; ++j) {
     const REAL diagonal = a[j + j * ld];
     const REAL pivot = diagonal + copysign((REAL)1, diagonal);
-    for (int k = j + 1 + id; k < b; k += WG) {
+    for (int k = j + id; k < b; k += WG) {
       s_row[k] = a[j + k * ld];
-      s_column[k] = a[k + j * ld] / pivot;
+      s_column[k] = k == j ? pivot : a[k + j * ld] / pivot;
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (id == 0) a[j + j * ld] = pivot;
-    for (int k = j + 1 + id; k < b; k += WG) a[k + j * ld] = s_column[k];
+    for (int k = j + id; k < b; k += WG) a[k + j * ld] = s_column[k];
     for (int k = j + 1 + id / LANES; k < b; k += WG / LANES)
       for (int i = j + 1 + lane; i < b; i += LANES) a[i + k * ld] = FMA(-s_column[i], s_row[k], a[i + k * ld]);
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   }
 }
 
-KERNEL reconstruct(CONDITION, MATRIX(q), MATRIX(r), MATRIX(panel), MATRIX(t), MATRIX(inverse), const int b,
+KERNEL reconstruct(CONDITION, MATRIX(q), MATRIX(r), MATRIX(panel), MATRIX(t), MATRIX(inverse), const int given_b,
                    __local REAL* s_work) {
-  RETURN_UNLESS_WANTED;
+  const int b = WANTED ? given_b : 0;
   const int id = (int)get_local_id(0);
   const long batch = get_group_id(0);
   __global const REAL* q = AT(const REAL, q) + batch * q_stride;
@@ -35,7 +34,7 @@ KERNEL reconstruct(CONDITION, MATRIX(q), MATRIX(r), MATRIX(panel), MATRIX(t), MA
   __global REAL* a = AT(REAL, panel) + batch * panel_stride;
   __global REAL* t = AT(REAL, t) + batch * t_stride;
   __global REAL* x = AT(REAL, inverse) + batch * inverse_stride;
-  for (int e = id; e < b * b; e += WG) a[e % b + e / b * panel_ld] = q[e % b + e / b * q_ld];
+  FOR_EACH(e, (long)b * b) a[e % b + e / b * panel_ld] = q[e % b + e / b * q_ld];
   barrier(CLK_GLOBAL_MEM_FENCE);
   factor_lu(a, panel_ld, b, s_work, s_work + b);
 

@@ -23,10 +23,10 @@ wide group_reduce(int kind, wide value, __local wide* s_values) {
 
 KERNEL reduce(CONDITION, MATRIX(a), BUFFER(partial), const long rows, const long cols, const int lanes_r,
               const int kind) {
-  RETURN_UNLESS_WANTED;
+  const bool wanted = WANTED;
   __local wide s_values[WG];
   wide value = 0;
-  const long strips = strip_count(rows, cols, 1, lanes_r);
+  const long strips = wanted ? strip_count(rows, cols, 1, lanes_r) : 0;
   for (long s = get_group_id(0); s < strips; s += get_num_groups(0)) {
     const Strip at = strip_at(s, rows, cols, lanes_r);
     if (at.col >= cols) continue;
@@ -39,17 +39,17 @@ KERNEL reduce(CONDITION, MATRIX(a), BUFFER(partial), const long rows, const long
     }
   }
   value = group_reduce(kind, value, s_values);
-  if (get_local_id(0) == 0) AT(stored_wide, partial)[get_group_id(0)] = from_wide(value);
+  if (wanted && get_local_id(0) == 0) AT(stored_wide, partial)[get_group_id(0)] = from_wide(value);
 }
 
 KERNEL reduce_partials(CONDITION, BUFFER(partial), BUFFER(result), const long partials, const int kind) {
-  RETURN_UNLESS_WANTED;
+  const bool wanted = WANTED;
   __local wide s_values[WG];
   wide value = 0;
-  for (long p = get_local_id(0); p < partials; p += WG)
+  for (long p = get_local_id(0); wanted && p < partials; p += WG)
     value = combine(kind, value, to_wide(AT(const stored_wide, partial)[p]));
   value = group_reduce(kind, value, s_values);
-  if (get_local_id(0) == 0) AT(stored_wide, result)[0] = from_wide(value);
+  if (wanted && get_local_id(0) == 0) AT(stored_wide, result)[0] = from_wide(value);
 }
 
 // Column-major positions, LONG_MAX for none.
@@ -65,10 +65,10 @@ long group_min(long value, __local long* s_values) {
 }
 
 KERNEL find_not_finite(CONDITION, MATRIX(a), BUFFER(partial), const long rows, const long cols, const int lanes_r) {
-  RETURN_UNLESS_WANTED;
+  const bool wanted = WANTED;
   __local long s_values[WG];
   long first = LONG_MAX;
-  const long strips = strip_count(rows, cols, 1, lanes_r);
+  const long strips = wanted ? strip_count(rows, cols, 1, lanes_r) : 0;
   for (long s = get_group_id(0); s < strips; s += get_num_groups(0)) {
     const Strip at = strip_at(s, rows, cols, lanes_r);
     if (at.col >= cols) continue;
@@ -79,17 +79,17 @@ KERNEL find_not_finite(CONDITION, MATRIX(a), BUFFER(partial), const long rows, c
     }
   }
   first = group_min(first, s_values);
-  if (get_local_id(0) == 0) AT(long, partial)[get_group_id(0)] = first;
+  if (wanted && get_local_id(0) == 0) AT(long, partial)[get_group_id(0)] = first;
 }
 
 // result: row and column, or -1, -1.
 KERNEL first_not_finite(CONDITION, BUFFER(partial), BUFFER(result), const long partials, const long rows) {
-  RETURN_UNLESS_WANTED;
+  const bool wanted = WANTED;
   __local long s_values[WG];
   long first = LONG_MAX;
-  for (long p = get_local_id(0); p < partials; p += WG) first = min(first, AT(const long, partial)[p]);
+  for (long p = get_local_id(0); wanted && p < partials; p += WG) first = min(first, AT(const long, partial)[p]);
   first = group_min(first, s_values);
-  if (get_local_id(0) == 0) {
+  if (wanted && get_local_id(0) == 0) {
     AT(long, result)[0] = first == LONG_MAX ? -1 : first % rows;
     AT(long, result)[1] = first == LONG_MAX ? -1 : first / rows;
   }

@@ -7,10 +7,10 @@
 KERNEL robust_pca_pass(CONDITION, BUFFER(m), BUFFER(l), BUFFER(y), BUFFER(s), BUFFER(x), BUFFER(partial),
                        const long ld, const long rows, const long cols, const int lanes_r, const REAL mu,
                        const REAL inverse_mu, const REAL inverse_mu_next, const REAL threshold) {
-  RETURN_UNLESS_WANTED;
+  const bool wanted = WANTED;
   __local wide s_values[WG];
   wide sum = 0;
-  const long strips = strip_count(rows, cols, 1, lanes_r);
+  const long strips = wanted ? strip_count(rows, cols, 1, lanes_r) : 0;
   for (long strip = get_group_id(0); strip < strips; strip += get_num_groups(0)) {
     const Strip at = strip_at(strip, rows, cols, lanes_r);
     if (at.col >= cols) continue;
@@ -36,5 +36,5 @@ KERNEL robust_pca_pass(CONDITION, BUFFER(m), BUFFER(l), BUFFER(y), BUFFER(s), BU
     barrier(CLK_LOCAL_MEM_FENCE);
     if (id < half_width) s_values[id] += s_values[id + half_width];
   }
-  if (id == 0) AT(stored_wide, partial)[get_group_id(0)] = from_wide(s_values[0]);
+  if (wanted && id == 0) AT(stored_wide, partial)[get_group_id(0)] = from_wide(s_values[0]);
 }

@@ -5,11 +5,11 @@
 #define TILE 16
 
 KERNEL transpose(CONDITION, MATRIX(a), MATRIX(b), const long rows, const long cols, const long count) {
-  RETURN_UNLESS_WANTED;
   __local REAL s_tile[TILE * (TILE + 1)];
   const int lane = (int)get_local_id(0);
   const long tiles_r = (rows + TILE - 1) / TILE, tiles_c = (cols + TILE - 1) / TILE;
-  for (long g = get_group_id(0); g < tiles_r * tiles_c * count; g += get_num_groups(0)) {
+  const long tiles = WANTED ? tiles_r * tiles_c * count : 0;
+  for (long g = get_group_id(0); g < tiles; g += get_num_groups(0)) {
     const long i0 = g % tiles_r * TILE, j0 = g / tiles_r % tiles_c * TILE, batch = g / tiles_r / tiles_c;
     __global const REAL* a = AT(const REAL, a) + batch * a_stride;
     __global REAL* b = AT(REAL, b) + batch * b_stride;

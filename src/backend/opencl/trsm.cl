@@ -5,9 +5,9 @@
 // B and of the triangle say which. Flops: NB^2 per right-hand side.
 // Local memory: NB * (NB + 1) + NB * (WG + 1) scalars.
 
-KERNEL solve_block(CONDITION, MATRIX(a), MATRIX(b), const int rows, const long columns, const int forward,
+KERNEL solve_block(CONDITION, MATRIX(a), MATRIX(b), const int given_rows, const long columns, const int forward,
                    const int transposed, const int unit, const int from_right, const REAL alpha) {
-  RETURN_UNLESS_WANTED;
+  const int rows = WANTED ? given_rows : 0;
   __local REAL s_triangle[NB * (NB + 1)];
   __local REAL s_b[NB * (WG + 1)];
   const int lane = (int)get_local_id(0);
@@ -18,15 +18,14 @@ KERNEL solve_block(CONDITION, MATRIX(a), MATRIX(b), const int rows, const long c
   __global REAL* b = AT(REAL, b) + batch * b_stride;
   const long step_i = from_right ? b_ld : 1, step_s = from_right ? 1 : b_ld;
 
-  for (int e = lane; e < rows * rows; e += WG) {
-    const int i = e % rows, l = e / rows;  // element (i, l) of a as it lies
+  FOR_EACH(e, rows * rows) {
+    const int i = (int)e % rows, l = (int)e / rows;  // element (i, l) of a as it lies
     const int target = transposed ? l * (NB + 1) + i : i * (NB + 1) + l;
     s_triangle[target] = a[i + l * a_ld];
   }
-  for (int e0 = 0; e0 < rows * here; e0 += WG) {
-    const int e = e0 + lane;
-    const int i = from_right ? e / here : e % rows, s = from_right ? e % here : e / rows;
-    if (e < rows * here) s_b[i * (WG + 1) + s] = alpha * b[i * step_i + (first + s) * step_s];
+  FOR_EACH(e, rows * here) {
+    const int i = (int)(from_right ? e / here : e % rows), s = (int)(from_right ? e % here : e / rows);
+    s_b[i * (WG + 1) + s] = alpha * b[i * step_i + (first + s) * step_s];
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   if (lane < here) {
@@ -39,9 +38,8 @@ KERNEL solve_block(CONDITION, MATRIX(a), MATRIX(b), const int rows, const long c
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int e0 = 0; e0 < rows * here; e0 += WG) {
-    const int e = e0 + lane;
-    const int i = from_right ? e / here : e % rows, s = from_right ? e % here : e / rows;
-    if (e < rows * here) b[i * step_i + (first + s) * step_s] = s_b[i * (WG + 1) + s];
+  FOR_EACH(e, rows * here) {
+    const int i = (int)(from_right ? e / here : e % rows), s = (int)(from_right ? e % here : e / rows);
+    b[i * step_i + (first + s) * step_s] = s_b[i * (WG + 1) + s];
   }
 }
