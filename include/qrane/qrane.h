@@ -267,7 +267,8 @@ QRANE_API int qrane_q_d(const qrane_qr *qr, const qrane_matrix_d *q);
 
 /*
  * C := Q C (left, C has m rows) or C Q (right, C has m columns), with the full m x m Q, in place; Q is not formed
- * (LAPACK name: ormqr). side: QRANE_LEFT or QRANE_RIGHT. c: in and out.
+ * (LAPACK name: ormqr). side: QRANE_LEFT or QRANE_RIGHT. c: in and out. QRANE_UNAVAILABLE unless the reflectors were
+ * kept (QRANE_Q_IMPLICIT or QRANE_Q_LAPACK).
  */
 QRANE_API int qrane_apply_q_s(const qrane_qr *qr, int side, const qrane_matrix_s *c);
 QRANE_API int qrane_apply_q_d(const qrane_qr *qr, int side, const qrane_matrix_d *c);
