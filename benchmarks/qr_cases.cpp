@@ -60,7 +60,7 @@ class QrCases {
   }
 
   std::string time_reason(QForm mode) {
-    return session_.too_long(precision_, canonical_flops(shape_, mode), 4 * needed_bytes(shape_, mode, sizeof(T)));
+    return session_.too_long(precision_, canonical_flops(shape_, mode), needed_bytes(shape_, mode, sizeof(T)));
   }
 
   bool any_runs(const std::vector<QForm>& modes) {
