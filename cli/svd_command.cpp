@@ -49,7 +49,8 @@ int decompose(const SvdCommandOptions& options, const Context& context, Precisio
   Index rank = 0;
   while (rank < count && s(rank, 0) > tolerance) ++rank;
   // An empty matrix has condition 1, a singular one infinity (null in JSON).
-  const double condition = count == 0 ? 1 : largest / smallest;
+  const double condition =
+      count == 0 ? 1 : smallest > 0 ? largest / smallest : std::numeric_limits<double>::infinity();
 
   const Words say(options.common.quiet);
   say("matrix         ", options.a, ": ", shape(a.rows, a.cols));

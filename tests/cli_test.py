@@ -33,11 +33,12 @@ class CliCase(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         self.random = np.random.default_rng(5)
 
-    def qrane(self, *args, backend="cpu", timeout=120):
+    def qrane(self, *args, backend="cpu", timeout=120, env=None):
         command = [QRANE, *[str(a) for a in args]]
         if backend:
             command += ["--backend", backend]
-        return subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=timeout)
+        return subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=timeout,
+                              env=env)
 
     def good(self, *args, **named):
         done = self.qrane(*args, **named)
@@ -148,6 +149,30 @@ class Matrices(CliCase):
         for name in ("a.mtx", "b.mtx.gz"):
             self.good("qr", name, "--r", "r.npy")
             np.testing.assert_allclose(abs(self.load("r.npy")), [[5, 0], [0, 2]], atol=1e-14)
+
+    def test_empty_matrices(self):
+        for shape in ((0, 3), (3, 0), (0, 0)):
+            with self.subTest(shape=shape):
+                self.save("a.npy", np.zeros(shape))
+                self.good("qr", "a.npy", "--q", "q.npy", "--r", "r.npy")
+                k = min(shape)
+                self.assertEqual((self.load("q.npy").shape, self.load("r.npy").shape), ((shape[0], k), (k, shape[1])))
+                self.good("svd", "a.npy", "--s", "s.npy")
+                self.save("b.npy", np.ones((shape[0], 2)))
+                self.good("solve", "a.npy", "b.npy", "--x", "x.npy")
+                np.testing.assert_array_equal(self.load("x.npy"), np.zeros((shape[1], 2)))
+        self.save("a.npy", np.eye(3))
+        self.save("b.npy", np.zeros((3, 0)))
+        self.good("solve", "a.npy", "b.npy", "--x", "x.npy")
+        self.assertEqual(self.load("x.npy").shape, (3, 0))
+
+    def test_scales_at_the_ends_of_the_range(self):
+        for scale in (1e-300, 1e300):
+            a = self.random.standard_normal((50, 6)) * scale
+            self.save("a.npy", a)
+            self.good("qr", "a.npy", "--q", "q.npy", "--r", "r.npy", "--json", "j.json")
+            self.check_qr(a / scale, self.load("q.npy"), self.load("r.npy") / scale, 1e-13)
+            self.assertLess(self.json("j.json")["residual"], 30)
 
     def test_same_bits_again(self):
         self.save("a.npy", self.random.standard_normal((5000, 30)).astype(np.float32))
@@ -324,6 +349,12 @@ class BadInput(CliCase):
         self.assertEqual((self.dir / "r.npy").read_text(), "precious")
         self.good("qr", "a.npy", "--r", "r.npy")
         self.assertEqual(self.load("r.npy").shape, (3, 3))
+
+    def test_background_without_ffmpeg_says_so(self):
+        self.save("v.npy", np.zeros((6, 8, 8), np.uint8))
+        self.bad("background", "v.npy", "--out", "out", words=["ffmpeg", "not installed"],
+                 env={**os.environ, "PATH": str(self.dir)})
+        self.assertFalse((self.dir / "out").exists())
 
     def test_background_refuses(self):
         self.save("v.npy", np.zeros((6, 8, 8), np.uint8))
