@@ -61,7 +61,7 @@ class QRStateOf final : public QRState<T> {
     const Plan& p = f_.plan();
     check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
     check(columns == Columns::thin || p.q != QForm::thin, ErrorCode::unavailable,
-          "full Q needs reflectors; factor with QForm::implicit or lapack");
+          "full Q needs reflectors; factor with QForm::implicit or lapack, not ", to_string(p.q));
     check(columns == Columns::thin || p.count == 1, ErrorCode::invalid_argument, "a batch gives thin Q only");
     const Index cols = columns == Columns::thin ? f_.k() : p.rows;
     dense::Temporary<B, T> out(f_.queue(), p.rows, cols * p.count);

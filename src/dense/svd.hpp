@@ -45,7 +45,7 @@ Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixV
   {
     Temporary<B, T> matrix(queue, m, n);
     load<B, T>(queue, a, matrix.matrix);
-    if (options.check_finite) check_finite<B, T>(queue, "A", matrix.matrix);
+    if (options.check_finite) check_finite<B, T>(queue, "A", matrix.matrix, wide);
     f.run(matrix.matrix);
     queue.synchronize();
   }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <qrane/error.hpp>
@@ -184,15 +185,18 @@ Matrix<T> from_host_matrix(const HostMatrix& a) {
   return out;
 }
 
-/// Throws Error{not_finite} naming the first NaN or Inf of a matrix on the device.
+/// Throws Error{not_finite} naming the first NaN or Inf of a matrix on the device; `transposed`: a holds the
+/// transpose of what the user calls `name`.
 template <class B, class T>
-void check_finite(typename B::Queue& queue, const char* name, const backend::DeviceMatrix<B, T>& a) {
+void check_finite(typename B::Queue& queue, const char* name, const backend::DeviceMatrix<B, T>& a,
+                  bool transposed = false) {
   if (a.rows == 0 || a.cols == 0) return;
   const Buffer<B> result(queue, 256 + (Index{1} << 20));
   const backend::Scratch<B> scratch{result.template as<std::byte>(256), Index{1} << 20};
   std::int64_t position[2];
   queue.first_not_finite(a, result.template as<std::int64_t>(), scratch);
   queue.download(result.template as<std::int64_t>(), position, 2);
+  if (transposed) std::swap(position[0], position[1]);
   detail::check(position[0] < 0, ErrorCode::not_finite, name, " has a NaN or Inf at row ", position[0], ", column ",
                 position[1], " (0-based)");
 }

@@ -13,6 +13,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include <qrane/robust_pca.hpp>
 
@@ -20,17 +22,19 @@
 
 namespace qrane::rpca {
 
-/// P of singular value thresholding at tau for X with the R factor r; rank and the largest singular value.
+/// P of singular value thresholding, and the singular values that are left.
 struct Threshold {
   dense::HostMatrix projector;
-  Index rank = 0;
+  std::vector<double> values;
+  Index rank() const { return static_cast<Index>(values.size()); }
 };
 inline Threshold singular_value_threshold(const dense::HostSvd& svd, double tau) {
   const Index n = svd.vt.cols;
-  Threshold out{dense::HostMatrix(n, n), 0};
+  Threshold out{dense::HostMatrix(n, n), {}};
   dense::HostMatrix& p = out.projector;
-  while (out.rank < static_cast<Index>(svd.s.size()) && svd.s[out.rank] > tau) ++out.rank;
-  for (Index c = 0; c < out.rank; ++c) {
+  for (double s : svd.s)
+    if (s > tau) out.values.push_back(s - tau);
+  for (Index c = 0; c < out.rank(); ++c) {
     const double keep = 1 - tau / svd.s[c];
     for (Index j = 0; j < n; ++j) {
       const double weight = keep * svd.vt(c, j);
@@ -84,9 +88,9 @@ class Iteration {
       const Threshold threshold = singular_value_threshold(svd, 1 / mu_);
       const double residual = step(threshold.projector);
       result.iterations = i;
-      result.rank = threshold.rank;
+      result.rank = threshold.rank();
       result.residual = norm_ > 0 ? residual / norm_ : residual;
-      result.converged = result.residual <= options_.tolerance;
+      result.converged = result.residual <= options_.tolerance && settled(threshold.values);
       result.seconds = seconds();
       if (options_.on_iteration && !options_.on_iteration({i, result.residual, result.rank, used_mu_, result.seconds})) break;
       if (std::isnan(result.residual)) break;
@@ -109,6 +113,19 @@ class Iteration {
     double value = 0;
     queue_.download(p, &value, 1);
     return value;
+  }
+
+  /// With a fixed mu the residual is small long before L stops changing: alternating directions also waits until L's
+  /// singular values move by no more than the tolerance (a lower bound on the change of L).
+  bool settled(const std::vector<double>& values) {
+    if (options_.method == RobustPcaMethod::inexact_alm) return true;
+    double change = 0;
+    for (std::size_t i = 0; i < std::max(values.size(), before_.size()); ++i) {
+      const double moved = (i < values.size() ? values[i] : 0) - (i < before_.size() ? before_[i] : 0);
+      change += moved * moved;
+    }
+    before_ = values;
+    return std::sqrt(change) <= options_.tolerance * norm_;
   }
 
   /// mu, lambda, Y and the first X.
@@ -170,6 +187,7 @@ class Iteration {
   Queue queue_;
   RobustPcaOptions options_;
   double norm_ = 0, lambda_ = 0, mu_ = 0, used_mu_ = 0, most_mu_ = 0;
+  std::vector<double> before_;  // singular values of the last L
 
  public:
   Work<B, T> work;
@@ -203,7 +221,7 @@ RobustPca<T> robust_pca(typename B::Queue& queue, const plan::DeviceProfile& pro
   Iteration<B, T> iteration(queue, profile, m.rows, m.cols, options);
   auto& work = iteration.work;
   dense::load<B, T>(queue, m, work.m);
-  if (options.check_finite) dense::check_finite<B, T>(queue, "m", work.m);
+  if (options.check_finite) dense::check_finite<B, T>(queue, "m", work.m, wide);
   if (m.rows > 0 && m.cols > 0)
     iteration.run(result);
   else
