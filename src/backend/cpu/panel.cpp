@@ -43,21 +43,32 @@ struct Tile {
   Tile columns(Index j, Index n) const { return {data + j * ld, rows, n, ld}; }
 };
 
-/// Powers of two that bring columns whose squares could overflow or underflow to about 1; 0 means "leave".
+/// The power of two that brings a column whose squares could overflow or underflow to about 1; 0 means "leave".
 /// Exact, and QR commutes with it: only R's columns must be scaled back.
 template <class T>
-std::vector<int> scale_columns(const Tile<T>& a, bool triangle) {
+int scaling_exponent(T largest) {
   constexpr double large = sizeof(T) == 4 ? 1e15 : 1e140;
   constexpr double small = sizeof(T) == 4 ? 1e-6 : 1e-100;
+  const bool scale = std::isfinite(largest) && largest > 0 && (largest > large || largest < small);
+  return scale ? -std::ilogb(largest) : 0;
+}
+
+template <class T>
+T max_abs(const T* x, Index n) {
+  T largest = 0;
+  for (Index i = 0; i < n; ++i) largest = std::max(largest, std::abs(x[i]));
+  return largest;
+}
+
+/// One exponent per column, or none at all when every column may stay.
+template <class T>
+std::vector<int> scaling_exponents(const Tile<T>& a) {
   std::vector<int> exponents;
   for (Index j = 0; j < a.cols; ++j) {
-    const Index rows = triangle ? std::min(a.rows, j + 1) : a.rows;
-    T largest = 0;
-    for (Index i = 0; i < rows; ++i) largest = std::max(largest, std::abs(a(i, j)));
-    const bool scale = std::isfinite(largest) && largest > 0 && (largest > large || largest < small);
-    if (!scale) continue;
+    const int e = scaling_exponent(max_abs(a.column(j), a.rows));
+    if (e == 0) continue;
     if (exponents.empty()) exponents.resize(static_cast<std::size_t>(a.cols), 0);
-    exponents[static_cast<std::size_t>(j)] = -std::ilogb(largest);
+    exponents[static_cast<std::size_t>(j)] = e;
   }
   return exponents;
 }
@@ -91,7 +102,7 @@ struct Rules {
 template <class T>
 Index factor_columns(const Tile<T>& a, Index pivot, T* t, Index t_ld, std::int32_t* pivots, const Rules& rules,
                      Workspace<T>& work) {
-  // Squares below this start to underflow; scale_columns sees to it that what is dropped here is
+  // Squares below this start to underflow; scaling sees to it that what is dropped here is
   // under 1e-11 (float) or 1e-45 (double) of the column.
   constexpr T negligible = sizeof(T) == 4 ? T(1e-34) : T(1e-290);
   T* w = work.get(slot_w, 2 * a.cols);
@@ -173,7 +184,7 @@ void apply_wy(const Tile<T>& v, const T* t, Index t_ld, Op op, const Tile<T>& c,
 template <class T>
 void factor_block(const Tile<T>& a, T* t, Index inner, const std::int32_t* staircase, std::int32_t* pivots_out,
                   double drop_tolerance, Workspace<T>& work) {
-  const std::vector<int> exponents = scale_columns(a, false);
+  const std::vector<int> exponents = scaling_exponents(a);
   if (!exponents.empty())
     for (Index j = 0; j < a.cols; ++j) scale_by(a.column(j), a.rows, exponents[static_cast<std::size_t>(j)]);
   std::vector<std::int32_t> pivots(static_cast<std::size_t>(a.cols));
@@ -266,11 +277,11 @@ template <class T>
 void factor_heads(const Heads<T>& heads, T* t, Index inner, Workspace<T>& work) {
   std::vector<int> exponents(static_cast<std::size_t>(heads.cols), 0);
   bool scaled = false;
-  for (Index head = 0; head < heads.count; ++head) {
-    const auto e = scale_columns(Tile<T>{heads.at(head, 0), heads.cols, heads.cols, heads.ld}, true);
-    // the largest entry of a column decides for the whole stack: the smallest exponent to scale by
-    for (std::size_t j = 0; j < e.size(); ++j)
-      if (e[j] != 0 && (exponents[j] == 0 || e[j] < exponents[j])) exponents[j] = e[j], scaled = true;
+  for (Index j = 0; j < heads.cols; ++j) {
+    T largest = 0;  // of the whole stack: all heads of a column are scaled alike
+    for (Index head = 0; head < heads.count; ++head) largest = std::max(largest, max_abs(heads.at(head, j), j + 1));
+    exponents[static_cast<std::size_t>(j)] = scaling_exponent(largest);
+    scaled = scaled || exponents[static_cast<std::size_t>(j)] != 0;
   }
   if (scaled)
     for (Index head = 0; head < heads.count; ++head)
@@ -311,10 +322,23 @@ void for_groups(Index cols, Index inner, Op op, Body body) {
   }
 }
 
+/// About the multiplications of factoring a panel, or of applying it to so many columns.
+template <class T>
+Index operations(const Panel<Cpu, T>& panel, Index columns) {
+  return panel.task_count * panel.max_rows * panel.max_cols * columns;
+}
+
+constexpr Index column_tile = 256;  // of C in apply_qt_h and apply_qt_tree
+
+template <class T>
+Index apply_pieces(const Apply<Cpu, T>& apply) {
+  return apply.panel.task_count * std::max<Index>(1, (apply.c.cols + column_tile - 1) / column_tile);
+}
+
 /// Runs body(task, its index, first column, columns, workspace) over tasks and column tiles of C.
 template <class T, class Body>
 void for_tasks_and_columns(const Apply<Cpu, T>& apply, int threads, Body body) {
-  constexpr Index tile = 256;
+  constexpr Index tile = column_tile;
   const Index tiles = std::max<Index>(1, (apply.c.cols + tile - 1) / tile);
   blas::Threads single(1);
 #pragma omp parallel num_threads(threads)
@@ -335,7 +359,7 @@ template <class T>
 void Queue::factor(const Panel<Cpu, T>& panel) {
   if (skip()) return;
   blas::Threads single(1);
-#pragma omp parallel num_threads(threads_)
+#pragma omp parallel num_threads(team(panel.task_count, operations(panel, panel.max_cols)))
   {
     Workspace<T> work;
 #pragma omp for schedule(dynamic, 1)
@@ -354,7 +378,7 @@ template <class T>
 void Queue::factor_tree(const Panel<Cpu, T>& panel) {
   if (skip()) return;
   blas::Threads single(1);
-#pragma omp parallel num_threads(threads_)
+#pragma omp parallel num_threads(team(panel.task_count, operations(panel, panel.max_cols)))
   {
     Workspace<T> work;
 #pragma omp for schedule(dynamic, 1)
@@ -367,7 +391,8 @@ template <class T>
 void Queue::apply_qt_h(const Apply<Cpu, T>& apply) {
   if (skip()) return;
   const Panel<Cpu, T>& panel = apply.panel;
-  for_tasks_and_columns(apply, threads_, [&](const BlockTask& task, Index k, Index first, Index cols, Workspace<T>& work) {
+  for_tasks_and_columns(apply, team(apply_pieces(apply), operations(apply.panel, apply.c.cols)),
+                        [&](const BlockTask& task, Index k, Index first, Index cols, Workspace<T>& work) {
     const std::int32_t* pivots = panel.pivots ? panel.pivots + k * panel.max_cols : nullptr;
     const T* block = panel.a.data + task.matrix * panel.a.stride + task.row + task.col * panel.a.ld;
     T* c = apply.c.data + task.matrix * apply.c.stride + task.row + first * apply.c.ld;
@@ -386,7 +411,8 @@ template <class T>
 void Queue::apply_qt_tree(const Apply<Cpu, T>& apply) {
   if (skip()) return;
   const Panel<Cpu, T>& panel = apply.panel;
-  for_tasks_and_columns(apply, threads_, [&](const BlockTask& task, Index, Index first, Index cols, Workspace<T>& work) {
+  for_tasks_and_columns(apply, team(apply_pieces(apply), operations(apply.panel, apply.c.cols)),
+                        [&](const BlockTask& task, Index, Index first, Index cols, Workspace<T>& work) {
     const Heads<T> heads = heads_of(panel, task);
     T* c = apply.c.data + task.matrix * apply.c.stride + task.row + first * apply.c.ld;
     for_groups(task.cols, panel.inner, apply.op, [&](Index j, Index n, Index t) {

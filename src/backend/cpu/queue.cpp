@@ -152,7 +152,7 @@ Limits Queue::limits(T) const {
 template <class T>
 void Queue::copy(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c, Part part) {
   if (skip()) return;
-#pragma omp parallel for collapse(2) num_threads(threads_) schedule(static)
+#pragma omp parallel for collapse(2) num_threads(team(a.count * a.cols, a.count * a.rows * a.cols)) schedule(static)
   for (Index b = 0; b < a.count; ++b) {
     for (Index j = 0; j < a.cols; ++j) {
       const T* x = a.data + b * a.stride + j * a.ld;
@@ -181,7 +181,7 @@ void Queue::transpose(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c) {
   if (skip()) return;
   constexpr Index tile = 32;
   const Index row_tiles = (a.rows + tile - 1) / tile;
-#pragma omp parallel for collapse(2) num_threads(threads_) schedule(static)
+#pragma omp parallel for collapse(2) num_threads(team(a.count * row_tiles, a.count * a.rows * a.cols)) schedule(static)
   for (Index b = 0; b < a.count; ++b) {
     for (Index ti = 0; ti < row_tiles; ++ti) {
       const T* x = a.data + b * a.stride;
@@ -197,7 +197,7 @@ void Queue::transpose(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c) {
 template <class T>
 void Queue::fill(DeviceMatrix<Cpu, T> a, T off_diagonal, T diagonal) {
   if (skip()) return;
-#pragma omp parallel for collapse(2) num_threads(threads_) schedule(static)
+#pragma omp parallel for collapse(2) num_threads(team(a.count * a.cols, a.count * a.rows * a.cols)) schedule(static)
   for (Index b = 0; b < a.count; ++b) {
     for (Index j = 0; j < a.cols; ++j) {
       T* x = a.data + b * a.stride + j * a.ld;
@@ -229,7 +229,7 @@ void Queue::narrow(DeviceMatrix<Cpu, double> a, DeviceMatrix<Cpu, T> c, Part par
 template <class T>
 void Queue::widen(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> c) {
   if (skip()) return;
-#pragma omp parallel for collapse(2) num_threads(threads_) schedule(static)
+#pragma omp parallel for collapse(2) num_threads(team(a.count * a.cols, a.count * a.rows * a.cols)) schedule(static)
   for (Index b = 0; b < a.count; ++b) {
     for (Index j = 0; j < a.cols; ++j) {
       const T* x = a.data + b * a.stride + j * a.ld;
@@ -241,17 +241,17 @@ void Queue::widen(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> c) {
 template <class T>
 void Queue::sum_squares(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
   if (skip()) return;
-  *result = reduce(a, threads_, [](double x) { return x * x; }, add);
+  *result = reduce(a, team(a.rows * a.cols, a.rows * a.cols), [](double x) { return x * x; }, add);
 }
 template <class T>
 void Queue::sum_abs(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
   if (skip()) return;
-  *result = reduce(a, threads_, [](double x) { return std::abs(x); }, add);
+  *result = reduce(a, team(a.rows * a.cols, a.rows * a.cols), [](double x) { return std::abs(x); }, add);
 }
 template <class T>
 void Queue::max_abs(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
   if (skip()) return;
-  *result = reduce(a, threads_, [](double x) { return std::abs(x); }, larger_or_nan);
+  *result = reduce(a, team(a.rows * a.cols, a.rows * a.cols), [](double x) { return std::abs(x); }, larger_or_nan);
 }
 
 template <class T>
@@ -284,7 +284,7 @@ void Queue::gemm(Op op_a, Op op_b, T alpha, DeviceMatrix<Cpu, T> a, DeviceMatrix
     return;
   }
   blas::Threads single(1);
-#pragma omp parallel for num_threads(threads_) schedule(static)
+#pragma omp parallel for num_threads(team(c.count, c.count * c.rows * c.cols * k)) schedule(static)
   for (Index i = 0; i < c.count; ++i) one(i);
 }
 

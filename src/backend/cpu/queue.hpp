@@ -87,6 +87,13 @@ class Queue {
  private:
   struct Pool;  // what has been handed out, against the limit
   bool skip() const { return condition_ && *condition_ == 0; }
+  /// Threads worth waking for `tasks` independent pieces of `operations` element operations in all: a small
+  /// problem is done before a second thread has woken up. Never changes a result.
+  int team(Index tasks, Index operations) const {
+    constexpr Index worth_a_thread = Index{1} << 15;
+    const Index most = tasks < operations / worth_a_thread ? tasks : operations / worth_a_thread;
+    return most < 1 ? 1 : most < threads_ ? static_cast<int>(most) : threads_;
+  }
 
   int threads_ = 1;
   std::shared_ptr<Pool> pool_;

@@ -18,7 +18,7 @@ void Queue::robust_pca_pass(const RobustPcaPass<Cpu, T>& p, Scratch<Cpu>) {
   const T inverse_mu = static_cast<T>(1 / p.mu);
   const T inverse_next = static_cast<T>(1 / p.mu_next);
   const T threshold = static_cast<T>(p.threshold);
-#pragma omp parallel for collapse(2) num_threads(threads_) schedule(static)
+#pragma omp parallel for collapse(2) num_threads(team(per_column * p.m.cols, p.m.rows * p.m.cols)) schedule(static)
   for (Index j = 0; j < p.m.cols; ++j) {
     for (Index k = 0; k < per_column; ++k) {
       double sum = 0;
