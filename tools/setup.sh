@@ -34,6 +34,7 @@ install_packages() {
     fi
     as_root=(sudo)
   fi
+  say "Installing them; on a bare machine this takes some minutes."
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" \
     >/dev/null
