@@ -92,6 +92,7 @@ KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), 
       }
       barrier(CLK_LOCAL_MEM_FENCE);
       if (!TREE || 4 * x + 3 >= i0) {  // the triangle's rows below these columns are zero
+#pragma unroll 2
         for (int r = 0; r < CHUNK; ++r)
           for (int q = 0; q < 4; ++q) {
             const REAL u = s_v[r * LDV + 4 * x + q];

@@ -271,7 +271,7 @@ cl_program Device::build(const std::string& source, const std::string& options) 
 }
 
 cl_kernel Device::kernel(const std::vector<std::string>& files, const std::string& name, const Defines& defines) {
-  std::string options = "-cl-std=CL1.2";
+  std::string options = "-cl-std=CL1.2 -w";  // drivers print warnings on the user's terminal
   if (rounds_divide_) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   // As text and not as -D options: drivers differ in how they read parentheses there.
   std::string prologue = detail::concat("#define HAS_DOUBLE ", has_double_ ? 1 : 0, "\n");

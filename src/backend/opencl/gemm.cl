@@ -45,6 +45,7 @@ KERNEL gemm(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), BUFFER(partial), const l
     LOAD_SLICE(s_a, a, a_ld, LOAD_A, transpose_a, i0, m, k0, end)
     LOAD_SLICE(s_b, b, b_ld, LOAD_B, !transpose_b, j0, n, k0, end)
     barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 2
     for (int k = 0; k < KC; ++k) {
       ACC u[4], v[4];
       for (int p = 0; p < 4; ++p) u[p] = s_a[k * LD + x + G * p];

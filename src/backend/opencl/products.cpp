@@ -43,9 +43,10 @@ struct Product {
   double alpha, beta;
 };
 
-// A side of a group in work-items: 16 on large tiles, less where the result or the device is small.
+// A side of a group in work-items: 16 on a GPU, less where the result or the device is small.
 int tile_side(const Device& device, Index m, Index n) {
-  int side = 16;
+  int side = device.is_gpu() ? 16 : 8;
+  if (!device.is_gpu() && device.work_group(64) == 64) return side;  // one program is enough on a CPU
   while (side > 2 && (side * side > device.work_group(256) || (side > 4 && 2 * side >= std::max(m, n)))) side /= 2;
   return side;
 }

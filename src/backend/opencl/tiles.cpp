@@ -19,12 +19,11 @@ std::int64_t factor_bytes(int work_group) {
   return sizeof(T) * panel_cols * (panel_cols + lanes + 4) + 3 * panel_cols * sizeof(std::int32_t) + 512;
 }
 
-// Work-items for one block: enough to have about 16 elements each, within what suits the device.
+// Work-items for one block: on a GPU enough to have about 16 elements each. A CPU runs a group on one core,
+// and each size is one more program to build: always the same.
 int factor_work_group(const Device& device, Index rows, Index cols) {
-  const int widest = device.work_group(device.is_gpu() ? 256 : 64);
-  int work_group = std::min(32, widest);
-  while (work_group < widest && work_group * 16 < rows * cols) work_group *= 2;
-  return work_group;
+  if (!device.is_gpu()) return device.work_group(64);
+  return device.work_group(rows * cols <= 64 * 16 ? 64 : 256);
 }
 
 template <class T>
@@ -93,12 +92,13 @@ void Queue::apply_panel(const Apply<OpenCL, T>& apply, bool tree) {
   const Panel<OpenCL, T>& panel = apply.panel;
   check_panel(panel);
   if (panel.max_cols == 0 || apply.c.cols == 0) return;
-  const int padded = panel.max_cols <= 8 ? 8 : panel.max_cols <= 16 ? 16 : 32;
+  const bool gpu = device_->is_gpu();  // on a CPU fewer programs to build matter more than the best tile
+  const int padded = panel.max_cols <= 8 ? 8 : panel.max_cols <= 16 && gpu ? 16 : 32;
   const auto local_bytes = [&](int cols) {
     return static_cast<std::int64_t>(sizeof(T)) * (chunk_rows * (padded + cols + 2) + padded * (cols + 1)) +
            2 * padded * 4 + 512;
   };
-  int cols = apply.c.cols > 16 ? 64 : 16;
+  int cols = apply.c.cols > 16 && gpu ? 64 : 16;
   while (cols > 4 && (local_bytes(cols) > device_->local_bytes() || padded * cols / 16 > device_->work_group(1024)))
     cols /= 2;
   const int work_group = padded * cols / 16;
