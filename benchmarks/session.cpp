@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "api/engine.hpp"
 #include "machine.hpp"
@@ -74,9 +76,17 @@ void Session::start_peers() {
 Message Session::measure_peer(const std::string& peer, Shape shape, const std::string& precision, std::uint64_t seed,
                               int repeats) {
   if (!peer_) throw std::runtime_error("the peer program ended");
-  return peer_->ask(detail::concat("measure peer=", peer, " rows=", shape.rows, " cols=", shape.cols,
-                                   " precision=", precision, " seed=", seed, " repeats=", repeats),
-                    peer_timeout_seconds, options_.interrupted);
+  settle();
+  Message reply = peer_->ask(detail::concat("measure peer=", peer, " rows=", shape.rows, " cols=", shape.cols,
+                                            " precision=", precision, " seed=", seed, " repeats=", repeats),
+                             peer_timeout_seconds, options_.interrupted);
+  settle();
+  return reply;
+}
+
+void Session::settle() const {
+  // threads of BLAS and OpenMP spin for some tens of milliseconds after their work, in the one process and the other
+  if (!on_gpu()) std::this_thread::sleep_for(std::chrono::milliseconds(80));
 }
 
 const Rates& Session::rates(const std::string& precision) {

@@ -53,6 +53,7 @@ class Session {
   void start_peers();
   Rates measure_device_rates(const std::string& precision);
   double copy_rate() const;
+  void settle() const;
   double max_seconds() const;
 
   BenchOptions options_;
