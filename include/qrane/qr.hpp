@@ -59,7 +59,7 @@ struct Plan {
   int arity = 0;             ///< triangles per node of the tree
   double guard_limit = 0;    ///< cholesky_qr: largest accepted bound on the condition number
   int passes = 1;            ///< cholesky_qr: Gram-and-multiply passes
-  std::int64_t workspace_bytes = 0;  ///< beyond the factorization itself
+  std::int64_t workspace_bytes = 0;  ///< device memory it takes: results, reflectors, scratch
   double flops = 0;          ///< canonical: 2 m n^2 - 2 n^3 / 3 for m >= n (per matrix times count)
 
   /// Some lines for people: algorithm and why, tree, block sizes, workspace.

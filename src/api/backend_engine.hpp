@@ -245,7 +245,9 @@ class ScalarPart : public Base {
   }
 
   Plan plan(Index rows, Index cols, Index count, const Options& options, T) override {
-    return plan::make_plan(this->template profile<T>(), rows, cols, count, sizeof(T), options);
+    Plan p = plan::make_plan(this->template profile<T>(), rows, cols, count, sizeof(T), options);
+    p.workspace_bytes = dense::Factorization<B, T>::workspace_bytes(p);
+    return p;
   }
 
   std::unique_ptr<QRState<T>> qr(BatchView<const T> a, const Options& options) override {

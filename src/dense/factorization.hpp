@@ -20,8 +20,46 @@
 
 namespace qrane::dense {
 
+/// The pieces that a factorization's memory is cut into.
 template <class B, class T>
-class Factorization {
+struct Pieces {
+  backend::DeviceMatrix<B, T> v_, t_, r_, q_;
+  BlockedWorkspace<B, T> blocked_;
+  CholeskyWorkspace<B, T> cholesky_;
+
+  Pieces() = default;
+  Pieces(Carver<B>& carver, const Plan& plan, const std::optional<backend::DeviceMatrix<B, T>>& in_place) {
+    const Index m = plan.rows, n = plan.cols, k = std::min(m, n), batch = plan.count, b = plan.panel_cols;
+    if (plan.q == QForm::none || plan.q == QForm::thin) r_ = carver.template matrix<T>(k, n, batch);
+    if (plan.q == QForm::thin) q_ = carver.template matrix<T>(m, k, batch);
+    if (plan.algorithm == Algorithm::cholesky_qr) {
+      cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, schedule_of(plan, m, k).t_elements);
+      return;
+    }
+    v_ = in_place ? *in_place : carver.template matrix<T>(m, n, batch);
+    if (plan.algorithm == Algorithm::blocked) {
+      t_ = carver.template matrix<T>(b, (k + b - 1) / b * b, batch);
+      Index t_elements = 0;  // not always the first panel's: leaves are cut to fit the height
+      for (Index col = 0; col < k; col += b)
+        t_elements = std::max(t_elements, schedule_of(plan, m - col, std::min(b, k - col)).t_elements);
+      // W is as wide as what Q may be applied to in one go
+      blocked_ = BlockedWorkspace<B, T>(carver, m, std::max(n, k), batch, b, t_elements);
+    } else {
+      t_ = carver.template matrix<T>(std::max<Index>(schedule_of(plan, m, k).t_elements, 1), 1);
+    }
+  }
+
+ private:
+  static Schedule schedule_of(const Plan& plan, Index rows, Index cols) {
+    return make_schedule(rows, cols, plan.count, plan.panel_cols, {plan.block_rows, plan.arity, plan.inner});
+  }
+};
+
+template <class B, class T>
+class Factorization : Pieces<B, T> {
+  using Pieces = dense::Pieces<B, T>;
+  using Pieces::blocked_, Pieces::cholesky_, Pieces::q_, Pieces::r_, Pieces::t_, Pieces::v_;
+
  public:
   using Queue = typename B::Queue;
   using Mat = backend::DeviceMatrix<B, T>;
@@ -29,12 +67,17 @@ class Factorization {
   /// Allocates everything that `plan` needs. `in_place`: memory of the user that becomes v_.
   Factorization(Queue queue, Plan plan, std::optional<Mat> in_place = {}) : queue_(std::move(queue)), plan_(std::move(plan)) {
     make_schedules();
-    Carver<B> sizes;
-    carve(sizes, in_place);
-    plan_.workspace_bytes = sizes.used();
-    memory_ = Buffer<B>(queue_, sizes.used());
+    plan_.workspace_bytes = workspace_bytes(plan_, in_place.has_value());
+    memory_ = Buffer<B>(queue_, plan_.workspace_bytes);
     Carver<B> carver(memory_.template as<std::byte>());
-    carve(carver, in_place);
+    static_cast<Pieces&>(*this) = Pieces(carver, plan_, in_place);
+  }
+
+  /// Device memory of a factorization: results, reflectors and scratch; without A where it is factored in place.
+  static Index workspace_bytes(const Plan& plan, bool in_place = false) {
+    Carver<B> sizes;
+    Pieces(sizes, plan, in_place ? std::optional<Mat>(Mat{}) : std::nullopt);
+    return sizes.used();
   }
 
   /// Factors `a` (only read); neither allocates nor waits. With `in_place` memory pass v().
@@ -140,29 +183,6 @@ class Factorization {
     }
   }
 
-  void carve(Carver<B>& carver, const std::optional<Mat>& in_place) {
-    const Index m = plan_.rows, n = plan_.cols, batch = plan_.count;
-    const bool thin = plan_.q == QForm::thin;
-    if (!keeps_reflectors()) r_ = carver.template matrix<T>(k(), n, batch);
-    q_ = thin ? carver.template matrix<T>(m, k(), batch) : Mat{};
-    if (plan_.algorithm == Algorithm::cholesky_qr) {
-      cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, tree_->schedule.t_elements);
-      return;
-    }
-    v_ = in_place ? *in_place : carver.template matrix<T>(m, n, batch);
-    if (plan_.algorithm == Algorithm::blocked) {
-      const Index b = plan_.panel_cols;
-      const Index panels = (k() + b - 1) / b;
-      t_ = carver.template matrix<T>(b, b * panels, batch);
-      Index t_elements = 0;
-      for (const auto& panel : blocked_schedule_.panels) t_elements = std::max(t_elements, panel->schedule.t_elements);
-      // W is as wide as what Q may be applied to in one go: the trailing matrix, or Q's own columns
-      blocked_ = BlockedWorkspace<B, T>(carver, m, std::max(n, k()), batch, b, t_elements);
-    } else {
-      t_ = carver.template matrix<T>(std::max<Index>(tree_->schedule.t_elements, 1), 1);
-    }
-  }
-
   /// apply_blocked over as many columns at a time as the workspace is wide.
   void apply_blocked_columns(backend::Op op, const Mat& c, bool identity) {
     const Index wide = std::max<Index>(blocked_.w.cols, 1);
@@ -180,9 +200,6 @@ class Factorization {
   BlockedSchedule<B> blocked_schedule_;
   Buffer<B> memory_;
   Buffer<B> tau_;
-  Mat v_, t_, r_, q_;
-  BlockedWorkspace<B, T> blocked_;
-  CholeskyWorkspace<B, T> cholesky_;
 };
 
 }  // namespace qrane::dense
