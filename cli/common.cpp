@@ -23,7 +23,8 @@ const char* to_string(Precision precision) { return precision == Precision::f32 
 
 void add_common_options(CLI::App& app, CommonOptions& options) {
   const std::string group = "Everywhere";
-  app.add_option("--backend", options.backend, "automatic (CUDA, else OpenCL on a GPU, else the CPU), cpu, opencl, cuda")
+  app.add_option("--backend", options.backend,
+                 "automatic (CUDA, else OpenCL on a GPU, else the CPU), cpu, opencl or cuda")
       ->type_name("NAME")
       ->group(group);
   app.add_option("--device", options.device, "which of the backend's devices, from 0 (`qrane info` lists them)")

@@ -2,7 +2,6 @@
 // `qrane qr A`: R, and Q when it is asked for, of a dense matrix.
 #include <chrono>
 #include <memory>
-#include <optional>
 
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
@@ -55,6 +54,60 @@ void report_errors(const Words& say, Json& json, const QrErrors& errors) {
   }
 }
 
+/// A factorization and what it took.
+template <class T>
+struct Factored {
+  QR<T> f;
+  double seconds = 0;
+  double first_seconds = 0;
+};
+
+/// The first run pays for allocations, threads and the building of kernels; a short one is timed again without.
+template <class T>
+Factored<T> factor_timed(const Context& context, MatrixView<const T> a, const Options& how, const Plan& plan) {
+  const auto now = [&] {
+    context.synchronize();
+    return std::chrono::steady_clock::now();
+  };
+  const auto seconds = [](auto from, auto to) { return std::chrono::duration<double>(to - from).count(); };
+  const auto start = now();
+  Factored<T> result{qr<T>(context, a, how)};
+  const auto first = now();
+  result.seconds = result.first_seconds = seconds(start, first);
+  if (plan.flops < worth_repeating) {
+    result.f.refactor(a);
+    result.seconds = seconds(first, now());
+  }
+  return result;
+}
+
+const char* to_string(Mode mode) { return mode == Mode::r ? "r" : mode == Mode::thin ? "thin" : "full"; }
+
+template <class T>
+Json report(const Words& say, const QrOptions& options, Mode mode, const Context& context, Precision precision,
+            const Factored<T>& result) {
+  const Plan& plan = result.f.plan();
+  const double gflops = result.seconds > 0 ? plan.flops / result.seconds * 1e-9 : 0;
+  const bool fell_back = result.f.fell_back();
+  say("matrix         ", options.a, ": ", shape(plan.rows, plan.cols));
+  say("device         ", describe_line(context, precision));
+  say("algorithm      ", to_string(plan.algorithm),
+      fell_back ? " (the guard handed this matrix to the Householder tree)" : "");
+  say("time           ", brief(result.seconds), " s, ", brief(gflops), " GFLOP/s  (the first time, with set-up: ",
+      brief(result.first_seconds), " s)");
+  Json json = describe(context, precision);
+  json.update({{"file", options.a},
+               {"rows", plan.rows},
+               {"cols", plan.cols},
+               {"mode", to_string(mode)},
+               {"algorithm", to_string(plan.algorithm)},
+               {"fell_back", fell_back},
+               {"seconds", result.seconds},
+               {"first_seconds", result.first_seconds},
+               {"gflops", gflops}});
+  return json;
+}
+
 template <class T>
 int factor(const QrOptions& options, Mode mode, const Context& context, Precision precision) {
   const io::Dense<T> a = io::read_dense<T>(options.a);
@@ -69,54 +122,24 @@ int factor(const QrOptions& options, Mode mode, const Context& context, Precisio
     const std::string words = plan.explain();
     say(words.ends_with('\n') ? words.substr(0, words.size() - 1) : words);
   }
-
   const Resident<T> resident(context, a);
-  const auto seconds_of = [&](auto&& work) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    context.synchronize();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  std::optional<QR<T>> made;
-  const double first_seconds = seconds_of([&] { made.emplace(qr<T>(context, resident.view(), how)); });
-  QR<T>& f = *made;
-  // The first run pays for allocations, threads and the building of kernels; a short one is timed again without.
-  double seconds = first_seconds;
-  if (plan.flops < worth_repeating) seconds = seconds_of([&] { f.refactor(resident.view()); });
+  const Factored<T> result = factor_timed<T>(context, resident.view(), how, plan);
+  Json json = report(say, options, mode, context, precision, result);
 
   const Columns columns = mode == Mode::full ? Columns::full : Columns::thin;
-  const Matrix<T> r = on_host(context, f.r(columns));
+  const Matrix<T> r = on_host(context, result.f.r(columns));
   Matrix<T> q;
-  if (mode != Mode::r) q = on_host(context, f.q(columns));
-
-  Json json = describe(context, precision);
-  const double gflops = seconds > 0 ? plan.flops / seconds * 1e-9 : 0;
-  json.update({{"file", options.a},
-               {"rows", a.rows},
-               {"cols", a.cols},
-               {"mode", mode == Mode::r ? "r" : mode == Mode::thin ? "thin" : "full"},
-               {"algorithm", to_string(f.plan().algorithm)},
-               {"fell_back", f.fell_back()},
-               {"seconds", seconds},
-               {"first_seconds", first_seconds},
-               {"gflops", gflops}});
-  say("matrix         ", options.a, ": ", shape(a.rows, a.cols));
-  say("device         ", describe_line(context, precision));
-  say("algorithm      ", to_string(f.plan().algorithm),
-      f.fell_back() ? " (the guard handed this matrix to the Householder tree)" : "");
-  say("time           ", brief(seconds), " s, ", brief(gflops), " GFLOP/s  (the first time, with set-up: ",
-      brief(first_seconds), " s)");
+  if (mode != Mode::r) q = on_host(context, result.f.q(columns));
   const MatrixView<const T> q_view = std::as_const(q).view();
   report_errors(say, json, cheap_errors<T>(a.view(), mode == Mode::r ? nullptr : &q_view, r.view()));
 
-  if (!options.r.empty()) {
-    io::write_dense<T>(options.r, r.view());
-    say("R              ", shape(r.rows(), r.cols()), " in ", options.r);
-  }
-  if (!options.q.empty()) {
-    io::write_dense<T>(options.q, q_view);
-    say("Q              ", shape(q.rows(), q.cols()), " in ", options.q);
-  }
+  const auto write = [&](const char* name, const std::string& path, MatrixView<const T> matrix) {
+    if (path.empty()) return;
+    io::write_dense<T>(path, matrix);
+    say(name, shape(matrix.rows, matrix.cols), " in ", path);
+  };
+  write("R              ", options.r, r.view());
+  write("Q              ", options.q, q_view);
   write_json(options.common.json, json);
   return exit_success;
 }

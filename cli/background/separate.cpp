@@ -236,7 +236,8 @@ Json BackgroundRun::summary(const char* how) const {
 void BackgroundRun::say_result() const {
   const BackgroundTotals totals = total_of(windows_, wall_seconds());
   say_("total          ", totals.frames, " frames, ", totals.iterations, " iterations in ", brief(totals.seconds),
-       " s (", brief(totals.iterations_per_second()), "/s), ", brief(totals.wall_seconds), " s with reading and writing");
+       " s (", brief(totals.iterations_per_second()), "/s), ", brief(totals.wall_seconds),
+       " s with reading and writing");
   if (truth_) {
     say_("truth          precision ", brief(score_.precision(), 4), ", recall ", brief(score_.recall(), 4),
          ", F-measure ", brief(score_.f_measure(), 4), " over ", score_.frames, " frames");
