@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# The vocabulary's tests on CUDA; skipped where there is no device.
+if(QRANE_WITH_CUDA)
+  qrane_add_test(kernels_cuda_test TIMEOUT 600 LABELS cuda LIBRARIES CUDA::cudart_static)
+  target_compile_definitions(kernels_cuda_test PRIVATE QRANE_WITH_CUDA=1)
+endif()
