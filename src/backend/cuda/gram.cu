@@ -5,14 +5,13 @@
 // matrix in the accumulators of fp64 tensor-core products (mma.cuh), writes it to scratch in tiles of
 // 8 x 8, and a second kernel adds the blocks' partial matrices in a fixed order.
 //
-//   n <= 64   gram_narrow_kernel: no shared memory on the way in. A lane loads 16 bytes of a column, and
-//             elements 2s and 2s + 1 of each lane's vector enter product s: the eight rows that a product
-//             sums over may be any eight, as long as both operands agree. Bound by memory.
+//   n <= 64   gram_narrow_kernel (gram_narrow.cuh): from memory straight into the products. Bound by memory.
 //   n <= 192  gram_kernel: 16 rows at a time through shared memory, fetched some stages ahead by cp.async
 //             and widened to double once. Each warp owns a pair of column blocks, 32 or 48 wide (WarpTile).
 //             About m n^2 flops executed, half of a full product.
 #include <cuda_pipeline_primitives.h>
 
+#include "backend/cuda/gram_narrow.cuh"
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/mma.cuh"
 
@@ -21,86 +20,7 @@ namespace {
 
 constexpr int slab = 16;  // rows of A that gram_kernel handles at a time
 
-constexpr int narrow_threads = 256;
-constexpr Index max_narrow = 64;
-
-/// Loads that a lane of gram_narrow_kernel has in flight, per column tile.
-template <int column_tiles>
-constexpr int narrow_unroll = column_tiles < 8 ? 8 / column_tiles : 1;
-
 int column_tiles(Index n) { return static_cast<int>((n + 7) / 8); }
-
-// ---------------------------------------------------------------------------------------------------------
-// n <= 64
-
-/// V adjacent elements of a column from row i on, zeros past `rows`.
-template <class T, int V, bool aligned>
-__device__ Vector<T, V> load_rows(const T* column, Index i, Index rows, bool valid) {
-  Vector<T, V> x{};
-  if (!valid) return x;
-  if (aligned && i + V <= rows) return *reinterpret_cast<const Vector<T, V>*>(column + i);
-#pragma unroll
-  for (int v = 0; v < V; ++v)
-    if (i + v < rows) x.v[v] = column[i + v];
-  return x;
-}
-
-/// CT column tiles of 8. Warps walk over groups of `unroll` times 4 V rows, and add their sums one after the
-/// other into one partial matrix in shared memory.
-template <class T, int CT, bool aligned>
-__global__ void __launch_bounds__(narrow_threads)
-    gram_narrow_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, double* partial) {
-  if (skipped(condition)) return;
-  constexpr int V = 16 / sizeof(T), unroll = narrow_unroll<CT>, warps = narrow_threads / 32, row_tiles = (CT + 1) / 2;
-  __shared__ double s[tile_count(CT) * 64];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
-  double c[row_tiles][CT][4] = {};  // [r][x]: rows of tiles 2r and 2r + 1, column tile x >= 2r
-  constexpr Index step = unroll * 4 * V;
-  for (Index i = (blockIdx.x * Index(warps) + warp) * step; i < a.rows; i += Index(gridDim.x) * warps * step) {
-    Vector<T, V> x[unroll][CT];
-#pragma unroll
-    for (int u = 0; u < unroll; ++u)
-#pragma unroll
-      for (int k = 0; k < CT; ++k)
-        x[u][k] =
-            load_rows<T, V, aligned>(a.data + (8 * k + g) * a.ld, i + (u * 4 + t) * V, a.rows, 8 * k + g < a.cols);
-#pragma unroll
-    for (int u = 0; u < unroll; ++u)
-#pragma unroll
-      for (int v = 0; v < V; v += 2) {
-        double f[2 * row_tiles][2] = {};
-#pragma unroll
-        for (int k = 0; k < CT; ++k) f[k][0] = x[u][k].v[v], f[k][1] = x[u][k].v[v + 1];
-#pragma unroll
-        for (int r = 0; r < row_tiles; ++r) {
-          const double left[4] = {f[2 * r][0], f[2 * r + 1][0], f[2 * r][1], f[2 * r + 1][1]};
-#pragma unroll
-          for (int k = 2 * r; k < CT; ++k) mma_16x8x8(c[r][k], left, f[k][0], f[k][1]);
-        }
-      }
-  }
-  for (int w = 0; w < warps; ++w) {
-    if (warp == w) {
-#pragma unroll
-      for (int r = 0; r < row_tiles; ++r)
-#pragma unroll
-        for (int k = 2 * r; k < CT; ++k)
-#pragma unroll
-          for (int v = 0; v < 4; ++v) {
-            const int row = 2 * r + v / 2;
-            if (row > k) continue;
-            double& sum = s[tile_index(row, k) * 64 + lane * 2 + v % 2];
-            sum = w == 0 ? c[r][k][v] : sum + c[r][k][v];
-          }
-    }
-    __syncthreads();
-  }
-  for (int e = threadIdx.x; e < tile_count(CT) * 64; e += blockDim.x)
-    partial[std::size_t(blockIdx.x) * (tile_count(CT) * 64) + e] = s[e];
-}
-
-// ---------------------------------------------------------------------------------------------------------
-// n <= 192
 
 /// Shared memory of one slab of A in double, in the order the products read it: element (row, col) belongs
 /// to product row % 4, lane (g, t) = (col % 8, row / 4) of column tile col / 8. Products are padded by 4
@@ -116,24 +36,20 @@ struct Fragments {
 /// are, 16 rows per column; double: straight into fragments.
 template <class T>
 __device__ void fetch_slab(const DeviceMatrix<Cuda, T>& a, Index r0, Fragments f, T* s, bool aligned) {
-  constexpr int V = 16 / sizeof(T);
-  const bool vector = sizeof(T) == 4 && aligned;
-  const int per_column = vector ? slab / V : slab;
-  for (int k = threadIdx.x; k < 8 * f.tiles * per_column; k += blockDim.x) {
-    const int j = k / per_column, q = k % per_column;
-    const int i = vector ? q * V : q;
-    const bool valid = j < a.cols && r0 + i < a.rows;
-    const T* source = valid ? a.data + j * a.ld + r0 + i : a.data;
-    if constexpr (sizeof(T) == 8) {
-      T* target = s + f.at(i % 4, j / 8, j % 8 * 4 + i / 4);
-      __pipeline_memcpy_async(target, source, 8, valid ? 0 : 8);
-    } else if (vector) {
-      const Index left = a.rows - (r0 + i);
-      const int missing = !valid ? 16 : (left < V ? static_cast<int>(V - left) * 4 : 0);
-      __pipeline_memcpy_async(s + j * slab + i, source, 16, missing);
-    } else {
-      __pipeline_memcpy_async(s + j * slab + i, source, 4, valid ? 0 : 4);
+  if (sizeof(T) == 4 && aligned) {
+    for (int k = threadIdx.x; k < 8 * f.tiles * 4; k += blockDim.x) {
+      const int j = k / 4, i = k % 4 * 4;
+      const Index left = j < a.cols ? min(max(a.rows - r0 - i, Index(0)), Index(4)) : 0;
+      __pipeline_memcpy_async(s + k * 4, left > 0 ? a.data + j * a.ld + r0 + i : a.data, 16,
+                              16 - static_cast<int>(left) * 4);
     }
+    return;
+  }
+  for (int k = threadIdx.x; k < 8 * f.tiles * slab; k += blockDim.x) {
+    const int j = k / slab, i = k % slab;
+    const bool valid = j < a.cols && r0 + i < a.rows;
+    T* target = sizeof(T) == 4 ? s + k : s + f.at(i % 4, j / 8, j % 8 * 4 + i / 4);
+    __pipeline_memcpy_async(target, valid ? a.data + j * a.ld + r0 + i : a.data, sizeof(T), valid ? 0 : sizeof(T));
   }
 }
 
@@ -141,10 +57,9 @@ __device__ void fetch_slab(const DeviceMatrix<Cuda, T>& a, Index r0, Fragments f
 __device__ void widen_slab(const float* s, Fragments f, double* fragments, bool aligned) {
   if (aligned) {
     for (int k = threadIdx.x; k < 8 * f.tiles * 4; k += blockDim.x) {
-      const int j = k / 4, q = k % 4;
-      const auto x = *reinterpret_cast<const Vector<float, 4>*>(s + j * slab + q * 4);
+      const auto x = *reinterpret_cast<const Vector<float, 4>*>(s + k * 4);
 #pragma unroll
-      for (int v = 0; v < 4; ++v) fragments[f.at(v, j / 8, j % 8 * 4 + q)] = x.v[v];
+      for (int v = 0; v < 4; ++v) fragments[f.at(v, k / 32, k % 32)] = x.v[v];
     }
   } else {
     for (int k = threadIdx.x; k < 8 * f.tiles * slab; k += blockDim.x) {
@@ -205,15 +120,29 @@ struct WarpTile {
         for (int x = 2 * r; x < cols; ++x) f(e++, (row_block + d) * cols + 2 * r, (row_block + d) * cols + x);
   }
 
-  /// Adds the products of rows `step` and step + 2 of the four of a slab (8 of its 16 rows).
-  __device__ void multiply(const double* s, Fragments f, int step, int lane) {
-    if (diagonal) return multiply_diagonal(s, f, step, lane);
+  /// Adds the products of a slab.
+  __device__ void multiply(const double* s, Fragments f, int lane) {
+    const int count = diagonal ? diagonals * per_diagonal : rows * cols;
+    const bool all = active == (1u << count) - 1;
+#pragma unroll
+    for (int step = 0; step < 2; ++step) {
+      if (!diagonal) {
+        all ? multiply_pair<true>(s, f, step, lane) : multiply_pair<false>(s, f, step, lane);
+      } else {
+        all ? multiply_diagonal<true>(s, f, step, lane) : multiply_diagonal<false>(s, f, step, lane);
+      }
+    }
+  }
+
+  /// One step is the products of rows `step` and step + 2 of the four of a slab: 8 of its 16 rows. Without `all`
+  /// each product asks whether it is needed, which costs.
+  template <bool all>
+  __device__ void multiply_pair(const double* s, Fragments f, int step, int lane) {
     double b[cols][2];
 #pragma unroll
     for (int x = 0; x < cols; ++x)
 #pragma unroll
       for (int h = 0; h < 2; ++h) b[x][h] = s[f.at(step + 2 * h, col_block * cols + x, lane)];
-    const bool all = active == (1u << (rows * cols)) - 1;
 #pragma unroll
     for (int r = 0; r < rows; ++r) {
       double a[4];
@@ -225,11 +154,12 @@ struct WarpTile {
     }
   }
 
+  template <bool all>
   __device__ void multiply_diagonal(const double* s, Fragments f, int step, int lane) {
     int e = 0;
 #pragma unroll
     for (int d = 0; d < diagonals; ++d) {
-      if (active >> (d * per_diagonal) == 0) return;
+      if (!all && active >> (d * per_diagonal) == 0) return;
       double b[cols][2];
 #pragma unroll
       for (int x = 0; x < cols; ++x)
@@ -240,7 +170,7 @@ struct WarpTile {
         const double a[4] = {b[2 * r][0], b[2 * r + 1][0], b[2 * r][1], b[2 * r + 1][1]};
 #pragma unroll
         for (int x = 2 * r; x < cols; ++x, ++e)
-          if (active >> e & 1) mma_16x8x8(c[e], a, b[x][0], b[x][1]);
+          if (all || (active >> e & 1)) mma_16x8x8(c[e], a, b[x][0], b[x][1]);
       }
     }
   }
@@ -279,23 +209,36 @@ __global__ void __launch_bounds__(32 * WarpTile<width>::warps(max_blocks<width>)
 
   const Index slabs = (a.rows + slab - 1) / slab;
   const Index first = slabs * blockIdx.x / gridDim.x, last = slabs * (blockIdx.x + 1) / gridDim.x;
-#pragma unroll
-  for (int k = 0; k < stages - 1; ++k) {
-    if (first + k < last) fetch_slab(a, (first + k) * slab, f, fetched + k * slab_size, aligned);
+  const int count = static_cast<int>(last - first);
+  const auto fetch = [&](int k) {
+    if (k < count) fetch_slab(a, (first + k) * slab, f, fetched + (k % stages) * slab_size, aligned);
     __pipeline_commit();
-  }
-  for (Index k = first; k < last; ++k) {
-    const int turn = static_cast<int>(k - first);
-    __pipeline_wait_prior(stages - 2);
-    double* current = widens ? fragments + (turn % 2) * f.size()
-                             : reinterpret_cast<double*>(fetched + (turn % stages) * slab_size);
-    if constexpr (widens) widen_slab(fetched + (turn % stages) * slab_size, f, current, aligned);
-    __syncthreads();  // the slab is complete, and nobody reads the one before any more
-    if (k + stages - 1 < last)
-      fetch_slab(a, (k + stages - 1) * slab, f, fetched + ((turn + stages - 1) % stages) * slab_size, aligned);
-    __pipeline_commit();
+  };
+  const auto fragments_of = [&](int k) {
+    return widens ? fragments + (k % 2) * f.size() : reinterpret_cast<double*>(fetched + (k % stages) * slab_size);
+  };
+  const auto widen = [&](int k) {
+    if constexpr (widens)
+      if (k < count) widen_slab(fetched + (k % stages) * slab_size, f, fragments_of(k), aligned);
+  };
 #pragma unroll
-    for (int step = 0; step < 2; ++step) tile.multiply(current, f, step, lane);
+  for (int k = 0; k < stages - 1; ++k) fetch(k);
+  __pipeline_wait_prior(stages - 2);
+  widen(0);
+  __syncthreads();
+  // Half of the warps of each scheduler prepare the next slab before the products of this one, half after them,
+  // so that the tensor cores always have somebody's work.
+  const bool early = threadIdx.x / 32 / 4 % 2 == 0;
+  const auto prepare = [&](int k) {
+    __pipeline_wait_prior(stages - 3);
+    widen(k);
+    fetch(k + stages - 2);
+  };
+  for (int k = 0; k < count; ++k) {
+    if (early) prepare(k + 1);
+    tile.multiply(fragments_of(k), f, lane);
+    if (!early) prepare(k + 1);
+    __syncthreads();  // slab k + 1 is complete, and nobody reads slab k any more
   }
   tile.store(partial + std::size_t(blockIdx.x) * tile_count(tiles) * 64, tiles, lane);
 }
@@ -358,7 +301,7 @@ Choice<T> choose_narrow(bool aligned) {
 
 template <class T, int width>
 Choice<T> choose_wide(Index n) {
-  constexpr int stages = 4;
+  constexpr int stages = 5;
   const int blocks = static_cast<int>((n + width - 1) / width);
   const Fragments f{blocks * width / 8};
   Choice<T> choice;

@@ -120,16 +120,17 @@ __device__ void stage_w(const DeviceMatrix<Cuda, double>& w, int tiles, Vector<d
 }
 
 /// A place in the order in which a warp reads A: slabs of rows, column blocks from the last to the first, tiles.
+/// Blocks end with the last tile, so only the first block, which is the cheapest, may begin before tile 0.
 struct Cursor {
   Index slab;
   int j0, row_tile;
 
   __device__ void advance(int tiles, Index step) {
-    if (++row_tile < min(j0 + block_tiles, tiles)) return;
+    if (++row_tile < j0 + block_tiles) return;
     row_tile = 0;
     j0 -= block_tiles;
-    if (j0 >= 0) return;
-    j0 = (tiles - 1) / block_tiles * block_tiles;
+    if (j0 > -block_tiles) return;
+    j0 = tiles - block_tiles;
     slab += step;
   }
 };
@@ -139,21 +140,25 @@ struct Cursor {
 template <class T, bool aligned>
 __device__ void fetch(const DeviceMatrix<Cuda, T>& a, const Cursor& at, int lane, std::byte* ring) {
   constexpr int V = 16 / sizeof(T), pieces = 8 / V;
-  const Index i = at.slab * slab_rows + 4 * (lane / 4);
+  const Index i = at.slab * slab_rows + 4 * (lane / 4), j = at.row_tile * 8 + lane % 4;
+  const T* const source = a.data + j * a.ld + i;
+  const bool inside = (at.slab + 1) * slab_rows <= a.rows && at.row_tile * 8 + 8 <= a.cols;
 #pragma unroll
   for (int p = 0; p < pieces; ++p) {
-    const Index row = i + p * V % 4, j = at.row_tile * 8 + lane % 4 + (p >= pieces / 2 ? 4 : 0);
+    const int row = p * V % 4, col = p >= pieces / 2 ? 4 : 0;
     auto* target = reinterpret_cast<T*>(ring + (p * 32 + lane) * 16);
-    if constexpr (aligned) {
-      const Index left = j < a.cols ? min(max(a.rows - row, Index(0)), Index(V)) : 0;
-      const T* source = left > 0 ? a.data + j * a.ld + row : a.data;
-      __pipeline_memcpy_async(target, source, 16, 16 - static_cast<int>(left) * static_cast<int>(sizeof(T)));
+    const T* piece = source + col * a.ld + row;
+    if (aligned && inside) {
+      __pipeline_memcpy_async(target, piece, 16);
+    } else if constexpr (aligned) {
+      const Index left = j + col < a.cols ? min(max(a.rows - i - row, Index(0)), Index(V)) : 0;
+      __pipeline_memcpy_async(target, left > 0 ? piece : a.data, 16,
+                              16 - static_cast<int>(left) * static_cast<int>(sizeof(T)));
     } else {
 #pragma unroll
       for (int v = 0; v < V; ++v) {
-        const bool valid = j < a.cols && row + v < a.rows;
-        __pipeline_memcpy_async(target + v, valid ? a.data + j * a.ld + row + v : a.data, sizeof(T),
-                                valid ? 0 : sizeof(T));
+        const bool valid = j + col < a.cols && i + row + v < a.rows;
+        __pipeline_memcpy_async(target + v, valid ? piece + v : a.data, sizeof(T), valid ? 0 : sizeof(T));
       }
     }
   }
@@ -174,6 +179,75 @@ __device__ void read_ring(const std::byte* ring, int lane, double (&a)[2][4]) {
   }
 }
 
+/// What a warp streams A through: its ring in shared memory, and how far ahead it has asked.
+template <class T, bool aligned>
+struct Stream {
+  static constexpr int tile_bytes = 256 * sizeof(T), stages = ring_bytes / tile_bytes;
+  const DeviceMatrix<Cuda, T>& a;
+  std::byte* ring;
+  Cursor ahead;
+  Index slabs, step;
+  int tiles, lane, turn = 0;
+
+  __device__ void start() {
+#pragma unroll
+    for (int k = 0; k < stages - 1; ++k) ask(k);
+  }
+  __device__ void ask(int slot) {
+    if (ahead.slab < slabs) fetch<T, aligned>(a, ahead, lane, ring + slot * tile_bytes);
+    __pipeline_commit();
+    ahead.advance(tiles, step);
+  }
+  /// The operands of the next tile.
+  __device__ void next(double (&x)[2][4]) {
+    __pipeline_wait_prior(stages - 2);
+    read_ring<T>(ring + turn * tile_bytes, lane, x);
+    ask(turn == 0 ? stages - 1 : turn - 1);
+    turn = turn + 1 == stages ? 0 : turn + 1;
+  }
+};
+
+using Accumulators = double[2][block_tiles][4];
+
+/// Adds the products of 8 columns of A with tiles (row_tile, j0 + first .. j0 + 7) of W.
+template <int first>
+__device__ void multiply_row(Accumulators& c, const double (&x)[2][4], const Vector<double, 2>* s, int row_tile, int j0,
+                             int lane) {
+#pragma unroll
+  for (int n = first; n < block_tiles; ++n) {
+    const Vector<double, 2> b = s[tile_index(row_tile, j0 + n) * 32 + lane];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) mma_16x8x8(c[h][n], x[h], b.v[0], b.v[1]);
+  }
+}
+
+/// Rows d .. 7 of tiles of the block on the diagonal, of which each has one tile fewer.
+template <int d, class S>
+__device__ void multiply_diagonal(Accumulators& c, S& stream, const Vector<double, 2>* s, int j0) {
+  if constexpr (d < block_tiles) {
+    double x[2][4];
+    stream.next(x);
+    multiply_row<d>(c, x, s, j0 + d, j0, stream.lane);
+    multiply_diagonal<d + 1>(c, stream, s, j0);
+  }
+}
+
+/// The first block, when it begins before tile 0.
+template <class S>
+__device__ void multiply_partial(Accumulators& c, S& stream, const Vector<double, 2>* s, int j0) {
+  for (int row_tile = 0; row_tile < j0 + block_tiles; ++row_tile) {
+    double x[2][4];
+    stream.next(x);
+#pragma unroll
+    for (int n = 0; n < block_tiles; ++n) {
+      if (j0 + n < row_tile) continue;
+      const Vector<double, 2> b = s[tile_index(row_tile, j0 + n) * 32 + stream.lane];
+#pragma unroll
+      for (int h = 0; h < 2; ++h) mma_16x8x8(c[h][n], x[h], b.v[0], b.v[1]);
+    }
+  }
+}
+
 /// Thread map: 8 warps, each its own slabs of 32 rows. Shared memory: tile_count(tiles) * 512 bytes of W and a
 /// ring of `ring_bytes` for each warp.
 template <class T, bool aligned>
@@ -182,50 +256,37 @@ __global__ void __launch_bounds__(32 * warps)
                          DeviceMatrix<Cuda, T> q) {
   if (skipped(condition)) return;
   extern __shared__ double shared[];
-  constexpr int tile_bytes = 256 * sizeof(T), stages = ring_bytes / tile_bytes;
   const int tiles = static_cast<int>((a.cols + 7) / 8), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   auto* const s = reinterpret_cast<Vector<double, 2>*>(shared);
   std::byte* const ring = reinterpret_cast<std::byte*>(s + tile_count(tiles) * 32) + warp * ring_bytes;
   const Index slabs = (a.rows + slab_rows - 1) / slab_rows, step = Index(gridDim.x) * warps;
-  const Index first = blockIdx.x * Index(warps) + warp;
-  Cursor ahead{first, (tiles - 1) / block_tiles * block_tiles, 0};
-#pragma unroll
-  for (int k = 0; k < stages - 1; ++k) {
-    if (ahead.slab < slabs) fetch<T, aligned>(a, ahead, lane, ring + k * tile_bytes);
-    __pipeline_commit();
-    ahead.advance(tiles, step);
-  }
+  const Index first = blockIdx.x + warp * Index(gridDim.x);  // few slabs go to many blocks
+  Stream<T, aligned> stream{a, ring, {first, tiles - block_tiles, 0}, slabs, step, tiles, lane};
+  stream.start();
   stage_w(w, tiles, s);
   __syncthreads();
-  int turn = 0;
   for (Index k = first; k < slabs; k += step) {
-    for (int j0 = (tiles - 1) / block_tiles * block_tiles; j0 >= 0; j0 -= block_tiles) {
-      double c[2][block_tiles][4] = {};
-      for (int row_tile = 0; row_tile < min(j0 + block_tiles, tiles); ++row_tile) {
-        __pipeline_wait_prior(stages - 2);
-        double x[2][4];
-        read_ring<T>(ring + turn * tile_bytes, lane, x);
-        if (ahead.slab < slabs)
-          fetch<T, aligned>(a, ahead, lane, ring + (turn == 0 ? stages - 1 : turn - 1) * tile_bytes);
-        __pipeline_commit();
-        ahead.advance(tiles, step);
-        turn = turn + 1 == stages ? 0 : turn + 1;
-        const bool all = row_tile <= j0 && j0 + block_tiles <= tiles;
-#pragma unroll
-        for (int n = 0; n < block_tiles; ++n) {
-          if (!all && (j0 + n < row_tile || j0 + n >= tiles)) continue;
-          const Vector<double, 2> b = s[tile_index(row_tile, j0 + n) * 32 + lane];
-#pragma unroll
-          for (int h = 0; h < 2; ++h) mma_16x8x8(c[h][n], x[h], b.v[0], b.v[1]);
+    for (int j0 = tiles - block_tiles; j0 > -block_tiles; j0 -= block_tiles) {
+      Accumulators c = {};
+      if (j0 >= 0) {
+        for (int row_tile = 0; row_tile < j0; ++row_tile) {
+          double x[2][4];
+          stream.next(x);
+          multiply_row<0>(c, x, s, row_tile, j0, lane);
         }
+        multiply_diagonal<0>(c, stream, s, j0);
+      } else {
+        multiply_partial(c, stream, s, j0);
       }
 #pragma unroll
-      for (int n = 0; n < block_tiles; ++n)
+      for (int n = 0; n < block_tiles; ++n) {
+        if (j0 + n < 0) continue;
 #pragma unroll
         for (int v = 0; v < 2; ++v) {
           const double out[4] = {c[0][n][v], c[0][n][2 + v], c[1][n][v], c[1][n][2 + v]};
           store_four<T, aligned>(q, k * slab_rows + 4 * (lane / 4), (j0 + n) * 8 + 2 * (lane % 4) + v, out);
         }
+      }
     }
   }
 }
@@ -265,7 +326,7 @@ void launch_multiply_wide(const Launch& launch, const DeviceMatrix<Cuda, T>& a, 
   int resident = 0;
   check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, 32 * warps, bytes),
              "cudaOccupancyMaxActiveBlocksPerMultiprocessor(multiply_wide)");
-  const Index useful = (a.rows + slab_rows * warps - 1) / (slab_rows * warps);
+  const Index useful = (a.rows + slab_rows - 1) / slab_rows;
   const Index blocks = std::min<Index>(useful, Index(std::max(resident, 1)) * multiprocessors());
   kernel<<<static_cast<unsigned>(blocks), 32 * warps, bytes, launch.stream>>>(launch.condition, a, w, q);
   check_launch("multiply_wide kernel");

@@ -67,7 +67,7 @@ void blocked_gram(cublasHandle_t handle, const Matrix64& a, double beta, const M
   }
 }
 
-/// Q := A W for upper triangular W; Q and A apart.
+/// Q := A W for upper triangular W with zeros below; Q and A apart.
 void blocked_multiply(cublasHandle_t handle, const Matrix64& a, const Matrix64& w, const Matrix64& q) {
   for (Index j = 0; j < a.cols; j += column_block) {
     const Index cols = std::min(column_block, a.cols - j);
@@ -143,9 +143,11 @@ void Queue::multiply_wide(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
                           Scratch<Cuda> scratch) {
   if (a.rows == 0 || a.cols == 0) return;
   const DeviceScope scope(state_->device());
-  if (a.cols <= max_fused_multiply()) return launch_multiply_wide(launch(), a, w, q);
-  refuse_condition(launch(), "multiply_wide of a wide matrix");
   const bool in_place = a.data == q.data;
+  // On an H200 DGEMM, which computes the zeros too, is still the faster for double beyond 64 columns.
+  const bool prefer_library = sizeof(T) == 8 && a.cols > 64 && !in_place && launch().condition == nullptr;
+  if (a.cols <= max_fused_multiply() && !prefer_library) return launch_multiply_wide(launch(), a, w, q);
+  refuse_condition(launch(), "multiply_wide of a wide matrix");
   if (sizeof(T) == 8 && !in_place) {
     if constexpr (sizeof(T) == 8) blocked_multiply(state_->cublas(), a, w, q);
     return;

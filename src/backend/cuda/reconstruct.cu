@@ -72,7 +72,8 @@ __device__ void factor_lu(T* a, T* sign, T* reciprocals, int b, int ld) {
 
 /// Thread map: a warp per row, a lane per column. Shared memory: b (b + 1) + 2 b scalars.
 template <class T, int H>
-__global__ void __launch_bounds__(threads) reconstruct_kernel(const std::int32_t* condition, Reconstruct<Cuda, T> task) {
+__global__ void __launch_bounds__(threads)
+    reconstruct_kernel(const std::int32_t* condition, Reconstruct<Cuda, T> task) {
   if (skipped(condition)) return;
   extern __shared__ unsigned char shared[];
   const int b = static_cast<int>(task.q1.rows), ld = b + 1;

@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(threads)
       for (int u = 0; u < batch; ++u) take(x[u], c + u * step);
     }
     for (; c < whole; c += step) take(chunks[c], c);
-    for (Index i = whole * V + first; i < a.rows; i += step) state = op(state, Reduction::value(column[i], i + j * a.rows));
+    for (Index i = whole * V + first; i < a.rows; i += step)
+      state = op(state, Reduction::value(column[i], i + j * a.rows));
   }
   state = block_reduce(state, Reduction::neutral, op);
   if (threadIdx.x == 0 && threadIdx.y == 0) partial[blockIdx.x + std::size_t(blockIdx.y) * gridDim.x] = state;

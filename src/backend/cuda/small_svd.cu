@@ -5,7 +5,7 @@
 // X = R V0 (V0 = I without a guess) and V = V0 lie in shared memory, column-major. A sweep makes every pair
 // of columns of X orthogonal once, in the rounds of a round-robin tournament: the pairs of a round are
 // disjoint, one warp each. Sweeps end when no pair needed a rotation; then sigma_j = ‖x_j‖, sorted.
-// With V0 from a nearby matrix two or three sweeps do. Each takes n - 1 rounds of about 1000 cycles.
+// With V0 from a nearby matrix two or three sweeps do. Each takes n - 1 rounds, bound by their latency.
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/reduce.cuh"
 
@@ -56,59 +56,86 @@ __device__ void rotate(Column& a, Column& b, double c, double s) {
   }
 }
 
+/// What a rotation needs to know beside the columns.
+struct Work {
+  double* x;        // n x n
+  double* v;        // n x n
+  double* squares;  // squared norms of X's columns: exact once a sweep, updated by the rotations
+  int n;
+  double tolerance;  // squared: cosines below its root are rounding
+};
+
 /// Makes columns i and j of X orthogonal; true when they were not. NaN counts as orthogonal, so it ends.
-__device__ bool orthogonalize(double* x, double* v, int n, int i, int j, double negligible) {
+__device__ bool orthogonalize(const Work& w, int i, int j) {
+  constexpr double negligible = 0x1p-106;  // the squared rounding of R's largest element, which is 1 to 2 here
   Column a, b;
-  a.load(x + i * n, n);
-  b.load(x + j * n, n);
-  const double aa = dot(a, a), bb = dot(b, b), ab = dot(a, b);
-  constexpr double tolerance = 0x1p-50;
-  if (!(fabs(ab) > tolerance * sqrt(aa) * sqrt(bb) && fabs(ab) > negligible)) return false;
+  a.load(w.x + i * w.n, w.n);
+  b.load(w.x + j * w.n, w.n);
+  const double aa = w.squares[i], bb = w.squares[j], ab = dot(a, b);
+  if (!(ab * ab > w.tolerance * aa * bb && fabs(ab) > negligible)) return false;
   const double zeta = (bb - aa) / (2 * ab);
   const double t = copysign(1.0, zeta) / (fabs(zeta) + sqrt(fma(zeta, zeta, 1.0)));
   const double c = rsqrt(fma(t, t, 1.0)), s = c * t;
   rotate(a, b, c, s);
-  a.store(x + i * n, n);
-  b.store(x + j * n, n);
-  a.load(v + i * n, n);
-  b.load(v + j * n, n);
+  a.store(w.x + i * w.n, w.n);
+  b.store(w.x + j * w.n, w.n);
+  a.load(w.v + i * w.n, w.n);
+  b.load(w.v + j * w.n, w.n);
   rotate(a, b, c, s);
-  a.store(v + i * n, n);
-  b.store(v + j * n, n);
+  a.store(w.v + i * w.n, w.n);
+  b.store(w.v + j * w.n, w.n);
+  if (threadIdx.x % 32 == 0) {
+    w.squares[i] = fmax(fma(-t, ab, aa), 0.0);
+    w.squares[j] = fma(t, ab, bb);
+  }
   return true;
+}
+
+__device__ void measure(const Work& w) {
+  for (int j = threadIdx.x / 32; j < w.n; j += warps) {
+    Column a;
+    a.load(w.x + j * w.n, w.n);
+    const double square = dot(a, a);
+    if (threadIdx.x % 32 == 0) w.squares[j] = square;
+  }
+  __syncthreads();
 }
 
 /// One sweep; true in all threads when any pair was rotated. Player 0 stays, the others move round a circle
 /// of `players` - 1; an odd n has one bye each round.
-__device__ bool sweep(double* x, double* v, int n, double negligible) {
-  const int warp = threadIdx.x / 32, players = n + n % 2, circle = players - 1;
+__device__ bool sweep(const Work& w) {
+  const int n = w.n, warp = threadIdx.x / 32, players = n + n % 2, circle = players - 1;
   bool rotated = false;
+  measure(w);
   for (int round = 0; round < circle; ++round) {
     for (int p = warp; p < players / 2; p += warps) {
-      const int i = p == 0 ? circle : (round + p) % circle, j = (round + circle - p) % circle;
-      if (i < n && j < n) rotated = orthogonalize(x, v, n, min(i, j), max(i, j), negligible) || rotated;
+      const int up = round + p, down = round - p;
+      const int i = p == 0 ? circle : (up < circle ? up : up - circle), j = down < 0 ? down + circle : down;
+      if (i < n && j < n) rotated = orthogonalize(w, min(i, j), max(i, j)) || rotated;
     }
     __syncthreads();
   }
   return __syncthreads_or(rotated) != 0;
 }
 
-/// V := V0 or I, X := R V / scale.
-__device__ void load(const SmallSvd& task, double* x, double* v, double scale) {
-  const int n = static_cast<int>(task.r.rows), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+/// V := V0 or I, X := R V times `factor`, a power of two.
+__device__ void load(const SmallSvd& task, const Work& w, double factor) {
+  const int n = w.n, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const double* const r = task.r.data;
+  const bool guessed = task.guess.data != nullptr;
   for (int j = warp; j < n; j += warps)
     for (int i = lane; i < n; i += 32)
-      v[i + j * n] = task.guess.data != nullptr ? task.guess.data[i + j * task.guess.ld] : (i == j ? 1.0 : 0.0);
+      w.v[i + j * n] = guessed ? task.guess.data[i + j * task.guess.ld] : (i == j ? 1.0 : 0.0);
   __syncthreads();
   for (int j = warp; j < n; j += warps)
     for (int i = lane; i < n; i += 32) {
-      double sum = 0;
-      if (task.guess.data == nullptr) {
-        sum = i <= j ? task.r.data[i + j * task.r.ld] / scale : 0.0;
-      } else {
-        for (int k = i; k < n; ++k) sum = fma(task.r.data[i + k * task.r.ld] / scale, v[k + j * n], sum);
+      double sum = !guessed && i <= j ? r[i + j * task.r.ld] * factor : 0.0;
+      if (guessed) {
+#pragma unroll 4
+        for (int k = 0; k < n; ++k)
+          if (k >= i) sum = fma(r[i + k * task.r.ld] * factor, w.v[k + j * n], sum);
       }
-      x[i + j * n] = sum;
+      w.x[i + j * n] = sum;
     }
   __syncthreads();
 }
@@ -132,29 +159,21 @@ __global__ void __launch_bounds__(threads) small_svd_kernel(const std::int32_t* 
   if (skipped(condition)) return;
   extern __shared__ double shared[];
   const int n = static_cast<int>(task.r.rows), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  double* const x = shared;
-  double* const v = shared + n * n;
-  double* const norms = v + n * n;
+  double* const norms = shared + 2 * n * n;
+  const Work w{shared, shared + n * n, norms, n, n * 0x1p-104};  // a product of columns rounds to n^(1/2) 2^-52
   const double scale = power_of_two_scale(task.r);
-  load(task, x, v, scale);
-  constexpr double negligible = 0x1p-106;  // the squared rounding of the largest element, which is 1 to 2
+  load(task, w, 1 / scale);
   for (int k = 0; k < most_sweeps; ++k)
-    if (!sweep(x, v, n, negligible)) break;
-  for (int j = warp; j < n; j += warps) {
-    Column a;
-    a.load(x + j * n, n);
-    const double norm = sqrt(dot(a, a));
-    if (lane == 0) norms[j] = norm;
-  }
-  __syncthreads();
+    if (!sweep(w)) break;
+  measure(w);
   for (int j = warp; j < n; j += warps) {
     int place = 0;
-    const double norm = norms[j];
+    const double norm = norms[j];  // squared
     for (int i = lane; i < n; i += 32) place += norms[i] > norm || (!(norms[i] < norm) && i < j) ? 1 : 0;
     place = __reduce_add_sync(0xffffffffu, place);
     place = min(place, n - 1);  // NaN compares with nothing
-    if (lane == 0) task.sigma[place] = norm * scale;
-    for (int i = lane; i < n; i += 32) task.v.data[i + place * task.v.ld] = v[i + j * n];
+    if (lane == 0) task.sigma[place] = sqrt(norm) * scale;
+    for (int i = lane; i < n; i += 32) task.v.data[i + place * task.v.ld] = w.v[i + j * n];
   }
 }
 
