@@ -145,7 +145,7 @@ class BackgroundCases {
     options.method = method;
     options.tolerance = tolerance;
     // seconds of patience: the alternating directions need hundreds of iterations
-    const double patience_ms = session_.on_gpu() ? 60e3 : 20e3;
+    const double patience_ms = session_.on_gpu() ? 60e3 : 40e3;
     options.max_iterations =
         std::clamp(static_cast<int>(patience_ms / std::max(median(result.samples_ms), 1e-3)), 30, 1000);
     options.on_iteration = [&](const RobustPcaProgress& now) {
