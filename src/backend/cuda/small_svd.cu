@@ -84,6 +84,7 @@ __device__ bool orthogonalize(const Work& w, int i, int j) {
   rotate(a, b, c, s);
   a.store(w.v + i * w.n, w.n);
   b.store(w.v + j * w.n, w.n);
+  __syncwarp();  // all lanes have read the norms
   if (threadIdx.x % 32 == 0) {
     w.squares[i] = fmax(fma(-t, ab, aa), 0.0);
     w.squares[j] = fma(t, ab, bb);
