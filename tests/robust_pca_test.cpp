@@ -73,7 +73,7 @@ TYPED_TEST(RobustPcaTest, SeparatesASyntheticMatrix) {
 
 TYPED_TEST(RobustPcaTest, AlternatingDirectionsSeparateItToo) {
   using T = typename TypeParam::Scalar;
-  const Problem<T> p(this->thorough ? 300 : 150, 20, 2, 0.05, 2);
+  const Problem<T> p(this->thorough ? 400 : 200, 40, 2, 0.05, 2);
   RobustPcaOptions options;
   options.method = RobustPcaMethod::alternating;
   options.tolerance = 1e-5;
