@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# `qrane bench` as a user runs it, on a suite of small cases, and benchmarks/plot on what it wrote.
+# The error measures of the benchmarks, then `qrane bench` as a user runs it, on a suite of small cases, and
+# benchmarks/plot on what it wrote.
+if(TARGET qrane_bench)
+  qrane_add_test(bench_check_test LIBRARIES qrane_bench OpenMP::OpenMP_CXX LABELS bench)
+  target_include_directories(bench_check_test PRIVATE ${PROJECT_SOURCE_DIR})
+endif()
 if(TARGET qrane_command AND TARGET qrane_bench)
   find_package(Python3 COMPONENTS Interpreter QUIET)
   if(Python3_Interpreter_FOUND)
