@@ -154,7 +154,7 @@ class Background(CliCase):
     def test_a_broken_video_keeps_the_windows_before_the_break(self):
         video, _ = moving_square(40)
         self.save_images("frames", "in", video)
-        (self.dir / "frames" / "in000039.pgm").write_bytes(b"no image")
+        (self.dir / "frames" / "in000039.pgm").write_bytes(b"P5 64 48 255\nshort")
         self.bad_but_kept("background", "frames", "--out", "out", "--window", "10")
         frames = sum(w["frames"] for w in self.json("out/summary.json")["windows"])
         self.assertEqual(self.json("out/summary.json")["status"], "failed")

@@ -69,6 +69,12 @@ GrayImage read_image(const std::string& path) {
   const std::unique_ptr<stbi_uc, Free> pixels(
       stbi_load_from_file(file.get(), &image.width, &image.height, &channels, 1));
   if (!pixels) fail(path, "not an image that can be read (", stbi_failure_reason(), ")");
+  // The decoder fills what a short PGM or PPM lacks with whatever is there; both hold at least a byte a sample.
+  if (has_ending(path, ".pgm") || has_ending(path, ".ppm")) {
+    std::fseek(file.get(), 0, SEEK_END);
+    const std::int64_t samples = std::int64_t{image.width} * image.height * channels;
+    if (std::ftell(file.get()) < samples) fail(path, "truncated: ", samples, " samples are promised");
+  }
   image.pixels.assign(pixels.get(), pixels.get() + std::size_t(image.width) * std::size_t(image.height));
   return image;
 }
