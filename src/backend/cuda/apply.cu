@@ -45,7 +45,9 @@ struct ApplyShape {
   __host__ __device__ int t_size() const { return NB * t_ld; }
   __host__ __device__ int w_size() const { return warps() * warp_columns * NB; }
   __host__ __device__ int max_size() const { return warps() * warp_columns; }
-  std::size_t bytes() const { return sizeof(T) * static_cast<std::size_t>(v_size() + t_size() + w_size() + max_size()); }
+  std::size_t bytes() const {
+    return sizeof(T) * static_cast<std::size_t>(v_size() + t_size() + w_size()) + sizeof(int) * max_size();
+  }
 };
 
 /// A warp's part of C^T: c[i] is the 16 x 8 tile of rows first_row + 8 i .. + 7, in the order of tile_mma.cuh: a lane
@@ -67,28 +69,34 @@ struct WarpTile {
 
   __device__ bool exists(int h) const { return columns_left > 8 * h; }
 
+  /// Whether all of the tile is C's and may be moved as pairs; equal in all lanes of the warp.
+  __device__ bool whole() const {
+    const bool mine = paired && columns_left > 8 && first_row + 8 * (tiles - 1) + 1 < map.rows;
+    return __all_sync(full_warp, mine);
+  }
+
   __device__ void load() {
     const BlockRows<tree> rows = map.anew();
+    if (whole()) {
 #pragma unroll
-    for (int i = 0; i < tiles; ++i) {
-      const int r = first_row + 8 * i;
-      const std::int64_t at = rows.matrix_row(r);
+      for (int i = 0; i < tiles; ++i) {
+        const T* g_pair = g_c + rows.matrix_row(first_row + 8 * i);
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const T* g_h = g_c + 8 * h * ld;
-        T x = 0, y = 0;
-        if (exists(h) && r < rows.rows) {
-          if (paired && r + 1 < rows.rows) {
-            const auto pair = *reinterpret_cast<const Pair<T>*>(g_h + at);
-            x = pair.x;
-            y = pair.y;
-          } else {
-            x = g_h[at];
-            if (r + 1 < rows.rows) y = g_h[rows.matrix_row(r + 1)];
-          }
+        for (int h = 0; h < 2; ++h) {
+          const auto pair = *reinterpret_cast<const Pair<T>*>(g_pair + 8 * h * ld);
+          c[i][2 * h] = pair.x;
+          c[i][2 * h + 1] = pair.y;
         }
-        c[i][2 * h] = x;
-        c[i][2 * h + 1] = y;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < tiles; ++i) {
+        const int row = anew(first_row) + 8 * i;
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int r = row + e % 2;
+          c[i][e] = exists(e / 2) && r < rows.rows ? g_c[e / 2 * 8 * ld + rows.matrix_row(r)] : T(0);
+        }
       }
     }
   }
@@ -96,47 +104,50 @@ struct WarpTile {
   __device__ void store() {
     const BlockRows<tree> rows = map.anew();
     const T unscale[2] = {Bits<T>::power_of_two(exponent[0]), Bits<T>::power_of_two(exponent[1])};
+    if (whole()) {
 #pragma unroll
-    for (int i = 0; i < tiles; ++i) {
-      const int r = first_row + 8 * i;
-      const std::int64_t at = rows.matrix_row(r);
+      for (int i = 0; i < tiles; ++i) {
+        T* g_pair = g_c + rows.matrix_row(first_row + 8 * i);
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        T* g_h = g_c + 8 * h * ld;
-        const T x = c[i][2 * h] * unscale[h], y = c[i][2 * h + 1] * unscale[h];
-        if (exists(h) && r < rows.rows) {
-          if (paired && r + 1 < rows.rows) {
-            *reinterpret_cast<Pair<T>*>(g_h + at) = Pair<T>{x, y};
-          } else {
-            g_h[at] = x;
-            if (r + 1 < rows.rows) g_h[rows.matrix_row(r + 1)] = y;
-          }
+        for (int h = 0; h < 2; ++h) {
+          *reinterpret_cast<Pair<T>*>(g_pair + 8 * h * ld) =
+              Pair<T>{c[i][2 * h] * unscale[h], c[i][2 * h + 1] * unscale[h]};
+        }
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < tiles; ++i) {
+        const int row = anew(first_row) + 8 * i;
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          const int r = row + e % 2;
+          if (exists(e / 2) && r < rows.rows) g_c[e / 2 * 8 * ld + rows.matrix_row(r)] = c[i][e] * unscale[e / 2];
         }
       }
     }
   }
 
   /// Largest magnitudes of the lane's two columns within this warp's rows, equal in the four lanes that share them.
-  __device__ void largest(T (&most)[2]) const {
-    most[0] = most[1] = T(0);
+  __device__ void largest(int (&most)[2]) const {
+    most[0] = most[1] = 0;
 #pragma unroll
     for (int i = 0; i < tiles; ++i) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) most[e / 2] = larger(most[e / 2], static_cast<T>(abs(c[i][e])));
+      for (int e = 0; e < 4; ++e) most[e / 2] = max(most[e / 2], magnitude(c[i][e]));
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      most[h] = larger(most[h], __shfl_xor_sync(full_warp, most[h], 1));
-      most[h] = larger(most[h], __shfl_xor_sync(full_warp, most[h], 2));
+      most[h] = max(most[h], __shfl_xor_sync(full_warp, most[h], 1));
+      most[h] = max(most[h], __shfl_xor_sync(full_warp, most[h], 2));
     }
   }
 
   /// Scales columns whose largest magnitudes are `most`.
-  __device__ void scale(const T (&most)[2]) {
+  __device__ void scale(const int (&most)[2]) {
     T by[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      exponent[h] = scale_exponent(most[h]);
+      exponent[h] = scale_exponent<T>(most[h]);
       by[h] = Bits<T>::power_of_two(-exponent[h]);
     }
 #pragma unroll
@@ -223,7 +234,8 @@ __device__ void sum_row_groups(T (&w)[parts][4], T* s_w, int warp, int first, in
   }
 }
 
-/// W^T := -W^T op(T)^T in place: part n needs the parts up to n of an upper triangular factor, from n on of a lower one.
+/// W^T := -W^T op(T)^T in place: part n needs the parts up to n of an upper triangular factor, those from n on of a
+/// lower one.
 template <class T, int parts, bool upper>
 __device__ void multiply_t(T (&w)[parts][4], const T* s_t, int s_ld) {
   const int g = threadIdx.x % warp_size / 4, q = threadIdx.x % 4;
@@ -269,7 +281,7 @@ __global__ void __launch_bounds__(256, 2)
   const VTile<T> s_v{reinterpret_cast<T*>(s_bytes), shape.v_ld()};
   T* const s_t = s_v.data + shape.v_size();
   T* const s_w = s_t + shape.t_size();
-  T* const s_max = s_w + shape.w_size();
+  int* const s_max = reinterpret_cast<int*>(s_w + shape.w_size());
 
   const int index = blockIdx.x / shape.ctas;
   const Panel<Cuda, T>& panel = apply.panel;
@@ -300,7 +312,8 @@ __global__ void __launch_bounds__(256, 2)
     const bool active = first < apply.c.cols;  // idle warps only meet the others at barriers
     tile.g_c = g_c + (first + g) * tile.ld;
     tile.columns_left = static_cast<int>(min(apply.c.cols - first, Index(warp_columns))) - g;
-    T most[2], w[NB / 8][4];
+    int most[2];
+    T w[NB / 8][4];
     if (active) {
       tile.load();
       tile.largest(most);
@@ -313,7 +326,7 @@ __global__ void __launch_bounds__(256, 2)
     if (active) {
       for (int h = 0; h < 2; ++h) {
         for (int r = 0; r < shape.row_groups; ++r) {
-          most[h] = larger(most[h], s_max[(first_warp + r) * warp_columns + g + 8 * h]);
+          most[h] = max(most[h], s_max[(first_warp + r) * warp_columns + g + 8 * h]);
         }
       }
       tile.scale(most);

@@ -32,6 +32,7 @@ namespace qrane::backend::cuda {
 template <class T>
 inline constexpr T negligible = sizeof(T) == 4 ? T(1e-30) : T(1e-280);
 
+/// Static shared memory: at most 13 KiB.
 template <class T, int NB, int Warps>
 struct PanelShared {
   alignas(16) T partial[2][Warps][NB];  // per warp: its part of every position's sum; two steps in flight
@@ -40,6 +41,7 @@ struct PanelShared {
   alignas(16) T gram[NB][NB];           // gram[j][i] = v_i^T v_j for i < j
   T tau[NB];
   int pivot[NB];                        // local row of reflector j's 1; past the last row where there is none
+  int largest[Warps][NB];               // per warp: largest magnitudes of its rows
   int exponent[NB];                     // column c was scaled by 2^-exponent[c]
 };
 
@@ -121,21 +123,21 @@ struct PanelTile {
 
   /// Scales every column to a largest magnitude near 1.
   __device__ void scale_columns() {
-    const T mine = butterfly<T, NB>(
+    const int mine = butterfly<int, NB>(
         [&](int c) {
-          T most = T(0);
+          T most = abs(a[0][c]);
 #pragma unroll
-          for (int k = 0; k < Rows; ++k) most = larger(most, static_cast<T>(abs(a[k][c])));
-          return most;
+          for (int k = 1; k < Rows; ++k) most = fmax(most, static_cast<T>(abs(a[k][c])));
+          return magnitude(most);
         },
-        [](T x, T y) { return larger(x, y); });
-    if (lane < NB) shared.partial[0][warp][lane] = mine;
+        [](int x, int y) { return max(x, y); });
+    if (lane < NB) shared.largest[warp][lane] = mine;
     __syncthreads();
     if (threadIdx.x < NB) {
-      T most = shared.partial[0][0][threadIdx.x];
+      int most = shared.largest[0][threadIdx.x];
 #pragma unroll
-      for (int w = 1; w < warps; ++w) most = larger(most, shared.partial[0][w][threadIdx.x]);
-      shared.exponent[threadIdx.x] = scale_exponent(most);
+      for (int w = 1; w < warps; ++w) most = max(most, shared.largest[w][threadIdx.x]);
+      shared.exponent[threadIdx.x] = scale_exponent<T>(most);
     }
     __syncthreads();
 #pragma unroll

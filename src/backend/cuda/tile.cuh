@@ -36,7 +36,8 @@ struct BlockRows {
   int head;            // tree: rows per head
   int reciprocal;      // tree: ceil(2^16 / head); r * reciprocal >> 16 == r / head for r < 2048, head <= 32
 
-  __device__ explicit BlockRows(const BlockTask& task) : first(task.row), jump(0), rows(task.rows), head(1), reciprocal(0) {
+  __device__ explicit BlockRows(const BlockTask& task)
+      : first(task.row), jump(0), rows(task.rows), head(1), reciprocal(0) {
     if constexpr (tree) {
       head = task.cols > 0 ? task.cols : 1;
       jump = static_cast<std::int64_t>(task.stride) - task.cols;
@@ -71,39 +72,44 @@ struct Bits;
 template <>
 struct Bits<float> {
   static constexpr int mantissa = 23, bias = 127, mask = 0xff;
-  static __device__ int exponent(float x) { return (__float_as_int(x) >> mantissa) & mask; }
+  static constexpr int key_shift = mantissa;
+  static __device__ int key(float x) { return __float_as_int(x) & 0x7fffffff; }
   static __device__ float power_of_two(int e) { return __int_as_float((e + bias) << mantissa); }
 };
 
 template <>
 struct Bits<double> {
   static constexpr int mantissa = 52, bias = 1023, mask = 0x7ff;
-  static __device__ int exponent(double x) { return static_cast<int>(__double_as_longlong(x) >> mantissa) & mask; }
+  static constexpr int key_shift = mantissa - 32;
+  static __device__ int key(double x) { return __double2hiint(x) & 0x7fffffff; }
   static __device__ double power_of_two(int e) {
     return __longlong_as_double(static_cast<long long>(e + bias) << mantissa);
   }
 };
 
-/// e such that scaling by 2^-e brings a column whose largest magnitude is `largest` near 1, where both 2^-e and
-/// 2^e are normal numbers; 0 for a column of zeros, or one that holds an Inf.
+/// An integer that orders magnitudes well enough to scale by: |x|'s leading 32 bits, more for Inf and NaN than for all
+/// else.
 template <class T>
-__device__ int scale_exponent(T largest) {
-  const int biased = Bits<T>::exponent(largest);
-  if (largest == T(0) || biased == Bits<T>::mask) return 0;
-  const int e = biased == 0 ? 1 - Bits<T>::bias : biased - Bits<T>::bias;
-  return e > Bits<T>::bias - 1 ? Bits<T>::bias - 1 : e;
+__device__ int magnitude(T x) {
+  return Bits<T>::key(x);
 }
 
+/// e such that scaling by 2^-e brings a column whose largest magnitude() is `largest` near 1, where both 2^-e and 2^e
+/// are normal numbers; 0 for a column that holds an Inf.
 template <class T>
-__device__ T larger(T a, T b) {
-  return a < b ? b : a;  // keeps `a` when b is NaN: NaN elements do not take part in a scale
+__device__ int scale_exponent(int largest) {
+  const int biased = largest >> Bits<T>::key_shift;
+  if (biased == Bits<T>::mask) return 0;
+  const int e = biased == 0 ? 1 - Bits<T>::bias : biased - Bits<T>::bias;
+  return e > Bits<T>::bias - 1 ? Bits<T>::bias - 1 : e;
 }
 
 /// Lets `kernel` use `bytes` of dynamic shared memory. Asked every time (it is a host-side attribute of the current
 /// device's context, and a cached answer would outlive a device reset).
 template <class Kernel>
 void allow_shared_memory(Kernel* kernel, std::size_t bytes, const char* name) {
-  if (bytes <= 48 * 1024) return;
+  constexpr std::size_t most_static = 16 * 1024;  // what a tile kernel has besides, within the 48 KiB of any kernel
+  if (bytes + most_static <= 48 * 1024) return;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)), name);
 }
 
