@@ -3,6 +3,8 @@
 // the context usable.
 #include <qrane/qrane.hpp>
 
+#include <cctype>
+
 #include "support/backends.hpp"
 #include "support/combos.hpp"
 #include "support/measures.hpp"
@@ -97,7 +99,10 @@ TYPED_TEST(QrErrors, DevicesThatAreNotThere) {
   ContextOptions options;
   options.backend = this->backend;
   options.device = 1000;
-  EXPECT_TRUE(refuses([&] { Context context(options); }, ErrorCode::unavailable, {qrane::to_string(this->backend), "1000"}));
+  EXPECT_TRUE(refuses([&] { Context context(options); }, ErrorCode::unavailable, {"1000"}));
+  std::string message = thrown_by([&] { Context context(options); }).message;
+  std::transform(message.begin(), message.end(), message.begin(), [](unsigned char c) { return std::tolower(c); });
+  EXPECT_NE(message.find(qrane::to_string(this->backend)), std::string::npos) << message;
   options.device = -1;
   EXPECT_TRUE(refuses([&] { Context context(options); }, ErrorCode::unavailable, {"-1"}));
   const DeviceInfo device = this->context().device();

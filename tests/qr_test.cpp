@@ -63,6 +63,22 @@ TYPED_TEST(Qr, HostileInputsThroughTheTunedPlan) {
   }
 }
 
+/// Tall enough for several leaves and levels of every backend's tuned tree.
+TYPED_TEST(Qr, TallMatricesThroughTheTunedPlan) {
+  using T = typename TypeParam::Scalar;
+  for (const Shape s : {Shape{20011, 32}, Shape{17001, 45}, Shape{60013, 5}})
+    for (const char* name : {"random normal", "graded columns", "near-dependent columns", "huge and tiny"})
+      for (const auto& input : hostile::inputs<T>()) {
+        if (std::string(input.name) != name || (!this->thorough && s.cols == 45)) continue;
+        const auto a = input.make(s.rows, s.cols, 12);
+        for (const Combo combo : all_combos()) {
+          if (!legal(combo, s)) continue;
+          SCOPED_TRACE(label(name, s, combo, {}));
+          this->check(a, options_for(combo));
+        }
+      }
+}
+
 /// Sizes next to warps, tiles and leaves, primes, single rows and columns.
 TYPED_TEST(Qr, EverySizeAcrossTheBoundaries) {
   using T = typename TypeParam::Scalar;

@@ -67,7 +67,7 @@ class BackendTest : public ::testing::Test {
  public:
   using T = typename Where::Scalar;
   static constexpr Backend backend = Where::backend;
-  /// PoCL and the like are slow at many small launches: fewer shapes there, all inputs.
+  /// An OpenCL device may be slow at many small launches: fewer shapes there, all inputs.
   static constexpr bool thorough = backend != Backend::opencl;
 
  protected:
