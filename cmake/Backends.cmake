@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds what the backends stand on; sets QRANE_WITH_CUDA and QRANE_WITH_OPENCL, and why one is absent.
-find_package(OpenMP REQUIRED COMPONENTS CXX)
+if(QRANE_BENCHMARKS)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)
+endif()
 find_package(Threads REQUIRED)
 set(BLA_VENDOR_BEFORE ${BLA_VENDOR})
 if(NOT BLA_VENDOR)

@@ -27,7 +27,7 @@ struct QRTuning {
 constexpr QRTuning qr_defaults(Backend backend) {
   switch (backend) {
     case Backend::cuda:
-      return {.panel_cols = 32, .inner = 32, .block_bytes = 0, .min_block_rows = 256, .min_rows_per_col = 1,
+      return {.panel_cols = 32, .inner = 32, .block_bytes = 0, .min_block_rows = 512, .min_rows_per_col = 1,
               .arity = 8, .blocked_panel_cols = 32, .widest_single_panel = 32, .prefers_cholesky = true,
               .narrowest_cholesky = 17, .cholesky_rows_per_col = 8};
     case Backend::opencl:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU backend's tag: plain pointers, OpenMP threads, BLAS underneath for products.
+// The CPU backend's tag: plain pointers, a pool of threads, BLAS underneath for products.
 #pragma once
 
 #include "backend/kernels.hpp"

@@ -193,7 +193,8 @@ void factor_block(const Tile<T>& a, T* t, Index inner, const std::int32_t* stair
     const Index n = std::min(inner, a.cols - j);
     const Index first_row = pivot;
     // rows past the staircase are zero in this group and left alone by it
-    const Index height = staircase ? std::clamp<Index>(staircase[j + n - 1], std::min(pivot + n, a.rows), a.rows) : a.rows;
+    const Index height =
+        staircase ? std::clamp<Index>(staircase[j + n - 1], std::min(pivot + n, a.rows), a.rows) : a.rows;
     const Tile<T> group{a.column(j), height, n, a.ld};
     const Rules rules{staircase ? staircase + j : nullptr, drop_tolerance, exponents.empty() ? nullptr : &exponents[j]};
     pivot = factor_columns(group, pivot, t, inner, &pivots[j], rules, work);
@@ -328,29 +329,17 @@ Index operations(const Panel<Cpu, T>& panel, Index columns) {
   return panel.task_count * panel.max_rows * panel.max_cols * columns;
 }
 
-constexpr Index column_tile = 256;  // of C in apply_qt_h and apply_qt_tree
-
-template <class T>
-Index apply_pieces(const Apply<Cpu, T>& apply) {
-  return apply.panel.task_count * std::max<Index>(1, (apply.c.cols + column_tile - 1) / column_tile);
-}
-
 /// Runs body(task, its index, first column, columns, workspace) over tasks and column tiles of C.
 template <class T, class Body>
-void for_tasks_and_columns(const Apply<Cpu, T>& apply, int threads, Body body) {
-  constexpr Index tile = column_tile;
+void for_tasks_and_columns(const Apply<Cpu, T>& apply, ThreadPool& workers, Body body) {
+  constexpr Index tile = 256;
   const Index tiles = std::max<Index>(1, (apply.c.cols + tile - 1) / tile);
   blas::Threads single(1);
-#pragma omp parallel num_threads(threads)
-  {
-    Workspace<T> work;
-#pragma omp for collapse(2) schedule(dynamic, 1)
-    for (Index k = 0; k < apply.panel.task_count; ++k)
-      for (Index tile_index = 0; tile_index < tiles; ++tile_index) {
-        const Index first = tile_index * tile;
-        body(apply.panel.tasks[k], k, first, std::min(tile, apply.c.cols - first), work);
-      }
-  }
+  std::vector<Workspace<T>> work(static_cast<std::size_t>(workers.threads()));
+  workers.run(apply.panel.task_count * tiles, operations(apply.panel, apply.c.cols), [&](Index index, int worker) {
+    const Index k = index / tiles, first = index % tiles * tile;
+    body(apply.panel.tasks[k], k, first, std::min(tile, apply.c.cols - first), work[static_cast<std::size_t>(worker)]);
+  });
 }
 
 }  // namespace
@@ -359,70 +348,65 @@ template <class T>
 void Queue::factor(const Panel<Cpu, T>& panel) {
   if (skip()) return;
   blas::Threads single(1);
-#pragma omp parallel num_threads(team(panel.task_count, operations(panel, panel.max_cols)))
-  {
-    Workspace<T> work;
-#pragma omp for schedule(dynamic, 1)
-    for (Index k = 0; k < panel.task_count; ++k) {
-      const BlockTask& task = panel.tasks[k];
-      const Tile<T> block{panel.a.data + task.matrix * panel.a.stride + task.row + task.col * panel.a.ld, task.rows,
-                          task.cols, panel.a.ld};
-      factor_block(block, panel.t + task.t, panel.inner,
-                   panel.staircase && task.staircase >= 0 ? panel.staircase + task.staircase : nullptr,
-                   panel.pivots ? panel.pivots + k * panel.max_cols : nullptr, panel.drop_tolerance, work);
-    }
-  }
+  std::vector<Workspace<T>> work(static_cast<std::size_t>(threads()));
+  workers_->run(panel.task_count, operations(panel, panel.max_cols), [&](Index k, int worker) {
+    const BlockTask& task = panel.tasks[k];
+    const Tile<T> block{panel.a.data + task.matrix * panel.a.stride + task.row + task.col * panel.a.ld, task.rows,
+                        task.cols, panel.a.ld};
+    factor_block(block, panel.t + task.t, panel.inner,
+                 panel.staircase && task.staircase >= 0 ? panel.staircase + task.staircase : nullptr,
+                 panel.pivots ? panel.pivots + k * panel.max_cols : nullptr, panel.drop_tolerance,
+                 work[static_cast<std::size_t>(worker)]);
+  });
 }
 
 template <class T>
 void Queue::factor_tree(const Panel<Cpu, T>& panel) {
   if (skip()) return;
   blas::Threads single(1);
-#pragma omp parallel num_threads(team(panel.task_count, operations(panel, panel.max_cols)))
-  {
-    Workspace<T> work;
-#pragma omp for schedule(dynamic, 1)
-    for (Index k = 0; k < panel.task_count; ++k)
-      factor_heads(heads_of(panel, panel.tasks[k]), panel.t + panel.tasks[k].t, panel.inner, work);
-  }
+  std::vector<Workspace<T>> work(static_cast<std::size_t>(threads()));
+  workers_->run(panel.task_count, operations(panel, panel.max_cols), [&](Index k, int worker) {
+    factor_heads(heads_of(panel, panel.tasks[k]), panel.t + panel.tasks[k].t, panel.inner,
+                 work[static_cast<std::size_t>(worker)]);
+  });
 }
 
 template <class T>
 void Queue::apply_qt_h(const Apply<Cpu, T>& apply) {
   if (skip()) return;
   const Panel<Cpu, T>& panel = apply.panel;
-  for_tasks_and_columns(apply, team(apply_pieces(apply), operations(apply.panel, apply.c.cols)),
-                        [&](const BlockTask& task, Index k, Index first, Index cols, Workspace<T>& work) {
-    const std::int32_t* pivots = panel.pivots ? panel.pivots + k * panel.max_cols : nullptr;
-    const T* block = panel.a.data + task.matrix * panel.a.stride + task.row + task.col * panel.a.ld;
-    T* c = apply.c.data + task.matrix * apply.c.stride + task.row + first * apply.c.ld;
-    for_groups(task.cols, panel.inner, apply.op, [&](Index j, Index n, Index t) {
-      if (!pivots && j >= task.rows) return;
-      // without pivots a group's reflectors live in rows j and below
-      const Index top = pivots ? 0 : j;
-      const Tile<T> group{const_cast<T*>(block) + top + j * panel.a.ld, task.rows - top, n, panel.a.ld};
-      const Tile<T> v = explicit_v(group, pivots ? pivots + j : nullptr, work);
-      apply_wy(v, panel.t + task.t + t, panel.inner, apply.op, {c + top, task.rows - top, cols, apply.c.ld}, work);
-    });
-  });
+  for_tasks_and_columns(
+      apply, *workers_, [&](const BlockTask& task, Index k, Index first, Index cols, Workspace<T>& work) {
+        const std::int32_t* pivots = panel.pivots ? panel.pivots + k * panel.max_cols : nullptr;
+        const T* block = panel.a.data + task.matrix * panel.a.stride + task.row + task.col * panel.a.ld;
+        T* c = apply.c.data + task.matrix * apply.c.stride + task.row + first * apply.c.ld;
+        for_groups(task.cols, panel.inner, apply.op, [&](Index j, Index n, Index t) {
+          if (!pivots && j >= task.rows) return;
+          // without pivots a group's reflectors live in rows j and below
+          const Index top = pivots ? 0 : j;
+          const Tile<T> group{const_cast<T*>(block) + top + j * panel.a.ld, task.rows - top, n, panel.a.ld};
+          const Tile<T> v = explicit_v(group, pivots ? pivots + j : nullptr, work);
+          apply_wy(v, panel.t + task.t + t, panel.inner, apply.op, {c + top, task.rows - top, cols, apply.c.ld}, work);
+        });
+      });
 }
 
 template <class T>
 void Queue::apply_qt_tree(const Apply<Cpu, T>& apply) {
   if (skip()) return;
   const Panel<Cpu, T>& panel = apply.panel;
-  for_tasks_and_columns(apply, team(apply_pieces(apply), operations(apply.panel, apply.c.cols)),
+  for_tasks_and_columns(apply, *workers_,
                         [&](const BlockTask& task, Index, Index first, Index cols, Workspace<T>& work) {
-    const Heads<T> heads = heads_of(panel, task);
-    T* c = apply.c.data + task.matrix * apply.c.stride + task.row + first * apply.c.ld;
-    for_groups(task.cols, panel.inner, apply.op, [&](Index j, Index n, Index t) {
-      const Tile<T> v = heads.group_v(j, n, work);
-      const Tile<T> rows{work.get(slot_c, v.rows * cols), v.rows, cols, v.rows};
-      Heads<T>::template move_rows<true>(c, task.rows, task.stride, apply.c.ld, j, n, rows);
-      apply_wy(v, panel.t + task.t + t, panel.inner, apply.op, rows, work);
-      Heads<T>::template move_rows<false>(c, task.rows, task.stride, apply.c.ld, j, n, rows);
-    });
-  });
+                          const Heads<T> heads = heads_of(panel, task);
+                          T* c = apply.c.data + task.matrix * apply.c.stride + task.row + first * apply.c.ld;
+                          for_groups(task.cols, panel.inner, apply.op, [&](Index j, Index n, Index t) {
+                            const Tile<T> v = heads.group_v(j, n, work);
+                            const Tile<T> rows{work.get(slot_c, v.rows * cols), v.rows, cols, v.rows};
+                            Heads<T>::template move_rows<true>(c, task.rows, task.stride, apply.c.ld, j, n, rows);
+                            apply_wy(v, panel.t + task.t + t, panel.inner, apply.op, rows, work);
+                            Heads<T>::template move_rows<false>(c, task.rows, task.stride, apply.c.ld, j, n, rows);
+                          });
+                        });
 }
 
 #define QRANE_INSTANTIATE(T)                              \

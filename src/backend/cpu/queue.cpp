@@ -2,7 +2,6 @@
 // CPU backend: memory, data movement, reductions and library products.
 #include "backend/cpu/queue.hpp"
 
-#include <omp.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <fstream>
 #include <limits>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 
 #include "backend/cpu/blas.hpp"
@@ -56,33 +56,34 @@ std::int64_t available_bytes() {
   return static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
 
-/// Columns times row chunks; calls body(column, first row, last row, partial index) in parallel.
-template <class T, class Body>
-Index for_chunks(const DeviceMatrix<Cpu, T>& a, int threads, Body body) {
-  const Index per_column = std::max<Index>(1, (a.rows + chunk_elements - 1) / chunk_elements);
-  const Index chunks = per_column * a.cols;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (Index k = 0; k < chunks; ++k) {
-    const Index j = k / per_column;
-    const Index first = (k % per_column) * chunk_elements;
-    body(j, first, std::min(a.rows, first + chunk_elements), k);
-  }
-  return chunks;
-}
-
+/// Combines term(element) over row chunks in parallel, then over the chunks in order.
 template <class T, class Term, class Combine>
-double reduce(const DeviceMatrix<Cpu, T>& a, int threads, Term term, Combine combine) {
+double reduce(const DeviceMatrix<Cpu, T>& a, ThreadPool& workers, Term term, Combine combine) {
   const Index per_column = std::max<Index>(1, (a.rows + chunk_elements - 1) / chunk_elements);
   std::vector<double> partial(static_cast<std::size_t>(per_column * a.cols), 0.0);
-  for_chunks(a, threads, [&](Index j, Index first, Index last, Index k) {
-    const T* column = a.data + j * a.ld;
+  workers.run(per_column * a.cols, a.rows * a.cols, [&](Index k, int) {
+    const T* column = a.data + k / per_column * a.ld;
+    const Index first = (k % per_column) * chunk_elements;
     double sum = 0;
-    for (Index i = first; i < last; ++i) sum = combine(sum, term(static_cast<double>(column[i])));
+    for (Index i = first; i < std::min(a.rows, first + chunk_elements); ++i)
+      sum = combine(sum, term(static_cast<double>(column[i])));
     partial[static_cast<std::size_t>(k)] = sum;
   });
   double total = 0;
   for (double p : partial) total = combine(total, p);
   return total;
+}
+
+/// body(matrix of the batch, first column, last column): all columns, about chunk_elements at a time.
+template <class T>
+void for_columns(const DeviceMatrix<Cpu, T>& a, ThreadPool& workers,
+                 const std::function<void(Index, Index, Index)>& body) {
+  const Index at_once = std::max<Index>(1, chunk_elements / std::max<Index>(a.rows, 1));
+  const Index groups = (a.cols + at_once - 1) / at_once;
+  workers.run(groups * a.count, a.rows * a.cols * a.count, [&](Index k, int) {
+    const Index first = k % groups * at_once;
+    body(k / groups, first, std::min(a.cols, first + at_once));
+  });
 }
 
 double add(double a, double b) { return a + b; }
@@ -94,7 +95,8 @@ Queue::Queue(int threads, std::int64_t memory_limit_bytes) : pool_(std::make_sha
   detail::check(threads >= 0, ErrorCode::invalid_argument, "threads must not be negative, got ", threads);
   detail::check(memory_limit_bytes >= 0, ErrorCode::invalid_argument, "memory_limit_bytes must not be negative, got ",
                 memory_limit_bytes);
-  threads_ = threads > 0 ? threads : std::max(1, omp_get_num_procs());
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  workers_ = std::make_shared<ThreadPool>(threads > 0 ? threads : std::max(1, cores));
   pool_->limit = memory_limit_bytes;
 }
 
@@ -152,9 +154,8 @@ Limits Queue::limits(T) const {
 template <class T>
 void Queue::copy(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c, Part part) {
   if (skip()) return;
-#pragma omp parallel for collapse(2) num_threads(team(a.count * a.cols, a.count * a.rows * a.cols)) schedule(static)
-  for (Index b = 0; b < a.count; ++b) {
-    for (Index j = 0; j < a.cols; ++j) {
+  for_columns(a, *workers_, [&](Index b, Index first, Index last) {
+    for (Index j = first; j < last; ++j) {
       const T* x = a.data + b * a.stride + j * a.ld;
       T* y = c.data + b * c.stride + j * c.ld;
       const Index diagonal = std::min(j, a.rows);
@@ -173,7 +174,7 @@ void Queue::copy(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c, Part part) {
           break;
       }
     }
-  }
+  });
 }
 
 template <class T>
@@ -181,30 +182,26 @@ void Queue::transpose(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c) {
   if (skip()) return;
   constexpr Index tile = 32;
   const Index row_tiles = (a.rows + tile - 1) / tile;
-#pragma omp parallel for collapse(2) num_threads(team(a.count * row_tiles, a.count * a.rows * a.cols)) schedule(static)
-  for (Index b = 0; b < a.count; ++b) {
-    for (Index ti = 0; ti < row_tiles; ++ti) {
-      const T* x = a.data + b * a.stride;
-      T* y = c.data + b * c.stride;
-      const Index last = std::min(a.rows, (ti + 1) * tile);
-      for (Index j0 = 0; j0 < a.cols; j0 += tile)
-        for (Index i = ti * tile; i < last; ++i)
-          for (Index j = j0; j < std::min(a.cols, j0 + tile); ++j) y[j + i * c.ld] = x[i + j * a.ld];
-    }
-  }
+  workers_->run(a.count * row_tiles, a.count * a.rows * a.cols, [&](Index k, int) {
+    const T* x = a.data + k / row_tiles * a.stride;
+    T* y = c.data + k / row_tiles * c.stride;
+    const Index first = k % row_tiles * tile, last = std::min(a.rows, first + tile);
+    for (Index j0 = 0; j0 < a.cols; j0 += tile)
+      for (Index i = first; i < last; ++i)
+        for (Index j = j0; j < std::min(a.cols, j0 + tile); ++j) y[j + i * c.ld] = x[i + j * a.ld];
+  });
 }
 
 template <class T>
 void Queue::fill(DeviceMatrix<Cpu, T> a, T off_diagonal, T diagonal) {
   if (skip()) return;
-#pragma omp parallel for collapse(2) num_threads(team(a.count * a.cols, a.count * a.rows * a.cols)) schedule(static)
-  for (Index b = 0; b < a.count; ++b) {
-    for (Index j = 0; j < a.cols; ++j) {
+  for_columns(a, *workers_, [&](Index b, Index first, Index last) {
+    for (Index j = first; j < last; ++j) {
       T* x = a.data + b * a.stride + j * a.ld;
       std::fill(x, x + a.rows, off_diagonal);
       if (j < a.rows) x[j] = diagonal;
     }
-  }
+  });
 }
 
 template <class T>
@@ -229,29 +226,31 @@ void Queue::narrow(DeviceMatrix<Cpu, double> a, DeviceMatrix<Cpu, T> c, Part par
 template <class T>
 void Queue::widen(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> c) {
   if (skip()) return;
-#pragma omp parallel for collapse(2) num_threads(team(a.count * a.cols, a.count * a.rows * a.cols)) schedule(static)
-  for (Index b = 0; b < a.count; ++b) {
-    for (Index j = 0; j < a.cols; ++j) {
+  for_columns(a, *workers_, [&](Index b, Index first, Index last) {
+    for (Index j = first; j < last; ++j) {
       const T* x = a.data + b * a.stride + j * a.ld;
       std::copy(x, x + a.rows, c.data + b * c.stride + j * c.ld);
     }
-  }
+  });
 }
 
 template <class T>
 void Queue::sum_squares(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
   if (skip()) return;
-  *result = reduce(a, team(a.rows * a.cols, a.rows * a.cols), [](double x) { return x * x; }, add);
+  *result = reduce(
+      a, *workers_, [](double x) { return x * x; }, add);
 }
 template <class T>
 void Queue::sum_abs(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
   if (skip()) return;
-  *result = reduce(a, team(a.rows * a.cols, a.rows * a.cols), [](double x) { return std::abs(x); }, add);
+  *result = reduce(
+      a, *workers_, [](double x) { return std::abs(x); }, add);
 }
 template <class T>
 void Queue::max_abs(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
   if (skip()) return;
-  *result = reduce(a, team(a.rows * a.cols, a.rows * a.cols), [](double x) { return std::abs(x); }, larger_or_nan);
+  *result = reduce(
+      a, *workers_, [](double x) { return std::abs(x); }, larger_or_nan);
 }
 
 template <class T>
@@ -269,82 +268,105 @@ void Queue::first_not_finite(DeviceMatrix<Cpu, T> a, std::int64_t* row_col, Scra
   }
 }
 
+// Products are split over our own threads, each calling single-threaded BLAS: two pools of threads that wait for each
+// other by spinning slow small problems down several times.
+
 template <class T>
 void Queue::gemm(Op op_a, Op op_b, T alpha, DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> b, T beta,
                  DeviceMatrix<Cpu, T> c) {
   if (skip()) return;
   const Index k = op_a == Op::none ? a.cols : a.rows;
-  const auto one = [&](Index i) {
-    blas::gemm(op_a, op_b, c.rows, c.cols, k, alpha, a.data + i * a.stride, std::max<Index>(a.ld, 1),
-               b.data + i * b.stride, std::max<Index>(b.ld, 1), beta, c.data + i * c.stride, std::max<Index>(c.ld, 1));
-  };
-  if (c.count == 1) {
-    blas::Threads all(threads_);
-    one(0);
-    return;
-  }
+  const bool by_rows = c.rows > c.cols;
+  const Index extent = by_rows ? c.rows : c.cols;
+  const Index pieces = c.count == 1 ? std::min<Index>(threads(), std::max<Index>(extent / 16, 1)) : 1;
   blas::Threads single(1);
-#pragma omp parallel for num_threads(team(c.count, c.count * c.rows * c.cols * k)) schedule(static)
-  for (Index i = 0; i < c.count; ++i) one(i);
+  workers_->run(c.count * pieces, c.count * c.rows * c.cols * k, [&](Index index, int) {
+    const Index i = index / pieces, piece = index % pieces;
+    const Index first = extent * piece / pieces, size = extent * (piece + 1) / pieces - first;
+    const Index row = by_rows ? first : 0, rows = by_rows ? size : c.rows;
+    const Index col = by_rows ? 0 : first, cols = by_rows ? c.cols : size;
+    const T* left = a.data + i * a.stride + (op_a == Op::none ? row : row * a.ld);
+    const T* right = b.data + i * b.stride + (op_b == Op::none ? col * b.ld : col);
+    blas::gemm(op_a, op_b, rows, cols, k, alpha, left, std::max<Index>(a.ld, 1), right, std::max<Index>(b.ld, 1), beta,
+               c.data + i * c.stride + row + col * c.ld, std::max<Index>(c.ld, 1));
+  });
 }
 
 template <class T>
 void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, DeviceMatrix<Cpu, T> a,
                  DeviceMatrix<Cpu, T> b) {
   if (skip()) return;
-  blas::Threads all(threads_);
-  for (Index i = 0; i < b.count; ++i) {
-    blas::trsm(side, triangle, op, diagonal, b.rows, b.cols, alpha, a.data + i * a.stride, std::max<Index>(a.ld, 1),
-               b.data + i * b.stride, std::max<Index>(b.ld, 1));
-  }
+  const Index extent = side == Side::left ? b.cols : b.rows;  // independent right-hand sides
+  const Index pieces = b.count == 1 ? std::min<Index>(threads(), std::max<Index>(extent / 16, 1)) : 1;
+  blas::Threads single(1);
+  workers_->run(b.count * pieces, b.count * b.rows * b.cols * a.cols, [&](Index index, int) {
+    const Index i = index / pieces, piece = index % pieces;
+    const Index first = extent * piece / pieces, size = extent * (piece + 1) / pieces - first;
+    const bool left = side == Side::left;
+    blas::trsm(side, triangle, op, diagonal, left ? b.rows : size, left ? size : b.cols, alpha, a.data + i * a.stride,
+               std::max<Index>(a.ld, 1), b.data + i * b.stride + (left ? first * b.ld : first),
+               std::max<Index>(b.ld, 1));
+  });
 }
 
 template <class T>
-void Queue::gram(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, Scratch<Cpu> scratch) {
+void Queue::gram(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, Scratch<Cpu>) {
   if (skip()) return;
   const Index n = a.cols;
-  blas::Threads all(threads_);
-  if constexpr (sizeof(T) == 8) {
-    blas::gemm(Op::transpose, Op::none, n, n, a.rows, 1.0, a.data, std::max<Index>(a.ld, 1), a.data,
-               std::max<Index>(a.ld, 1), 0.0, w.data, w.ld);
-  } else {
-    fill(w, 0.0, 0.0);
-    if (n == 0) return;
-    const Index chunk = scratch.bytes / (n * static_cast<Index>(sizeof(double)));
-    detail::check(chunk > 0, ErrorCode::invalid_argument, "gram: scratch of ", scratch.bytes, " bytes holds no row of ",
-                  n, " doubles");
-    auto* wide = cast_pointer<double>(scratch.data);
-    for (Index first = 0; first < a.rows; first += chunk) {
-      const Index rows = std::min(chunk, a.rows - first);
-      widen(a.block(first, 0, rows, n), DeviceMatrix<Cpu, double>{wide, rows, n, rows});
-      blas::gemm(Op::transpose, Op::none, n, n, rows, 1.0, wide, rows, wide, rows, 1.0, w.data, w.ld);
+  fill(w, 0.0, 0.0);
+  if (n == 0 || a.rows == 0) return;
+  // Row slabs with a sum of their own, added in order: the same bits for any number of threads.
+  constexpr Index slab_rows = 4096, most_slabs = 64;
+  const Index slabs = std::clamp<Index>(a.rows / slab_rows, 1, most_slabs);
+  std::vector<std::vector<double>> sums(static_cast<std::size_t>(slabs));
+  blas::Threads single(1);
+  workers_->run(slabs, a.rows * n * n, [&](Index slab, int) {
+    std::vector<double>& sum = sums[static_cast<std::size_t>(slab)];
+    sum.assign(static_cast<std::size_t>(n * n), 0.0);
+    std::vector<double> wide;
+    const Index end = a.rows * (slab + 1) / slabs;
+    for (Index first = a.rows * slab / slabs; first < end; first += slab_rows) {
+      const Index rows = std::min(slab_rows, end - first);
+      const double* block = nullptr;
+      Index ld = rows;
+      if constexpr (sizeof(T) == 8) {
+        block = a.data + first;
+        ld = a.ld;
+      } else {
+        wide.resize(static_cast<std::size_t>(rows * n));
+        for (Index j = 0; j < n; ++j) std::copy_n(a.data + first + j * a.ld, rows, wide.data() + j * rows);
+        block = wide.data();
+      }
+      blas::gemm(Op::transpose, Op::none, n, n, rows, 1.0, block, ld, block, ld, 1.0, sum.data(), n);
     }
-  }
+  });
+  for (const auto& sum : sums)
+    for (Index j = 0; j < n; ++j)
+      for (Index i = 0; i < n; ++i) w.data[i + j * w.ld] += sum[static_cast<std::size_t>(i + j * n)];
 }
 
 template <class T>
-void Queue::multiply_wide(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, DeviceMatrix<Cpu, T> q,
-                          Scratch<Cpu> scratch) {
+void Queue::multiply_wide(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, DeviceMatrix<Cpu, T> q, Scratch<Cpu>) {
   if (skip()) return;
   const Index n = a.cols;
-  blas::Threads all(threads_);
-  if constexpr (sizeof(T) == 8) {
-    blas::gemm(Op::none, Op::none, a.rows, q.cols, n, 1.0, a.data, std::max<Index>(a.ld, 1), w.data, w.ld, 0.0, q.data,
-               std::max<Index>(q.ld, 1));
-  } else {
-    if (n == 0) return;
-    const Index chunk = scratch.bytes / ((n + q.cols) * static_cast<Index>(sizeof(double)));
-    detail::check(chunk > 0, ErrorCode::invalid_argument, "multiply_wide: scratch of ", scratch.bytes,
-                  " bytes holds no two rows of ", n, " doubles");
-    auto* wide = cast_pointer<double>(scratch.data);
-    for (Index first = 0; first < a.rows; first += chunk) {
-      const Index rows = std::min(chunk, a.rows - first);
-      DeviceMatrix<Cpu, double> product{wide + rows * n, rows, q.cols, rows};
-      widen(a.block(first, 0, rows, n), DeviceMatrix<Cpu, double>{wide, rows, n, rows});
-      blas::gemm(Op::none, Op::none, rows, q.cols, n, 1.0, wide, rows, w.data, w.ld, 0.0, product.data, rows);
-      narrow(product, q.block(first, 0, rows, q.cols), Part::all);
+  if (n == 0) return;
+  constexpr Index slab_rows = 4096;
+  const Index slabs = (a.rows + slab_rows - 1) / slab_rows;
+  blas::Threads single(1);
+  workers_->run(slabs, a.rows * n * q.cols, [&](Index slab, int) {
+    const Index first = slab * slab_rows, rows = std::min(slab_rows, a.rows - first);
+    if constexpr (sizeof(T) == 8) {
+      blas::gemm(Op::none, Op::none, rows, q.cols, n, 1.0, a.data + first, a.ld, w.data, w.ld, 0.0, q.data + first,
+                 q.ld);
+    } else {
+      std::vector<double> wide(static_cast<std::size_t>(rows * n)), product(static_cast<std::size_t>(rows * q.cols));
+      for (Index j = 0; j < n; ++j) std::copy_n(a.data + first + j * a.ld, rows, wide.data() + j * rows);
+      blas::gemm(Op::none, Op::none, rows, q.cols, n, 1.0, wide.data(), rows, w.data, w.ld, 0.0, product.data(), rows);
+      for (Index j = 0; j < q.cols; ++j)
+        for (Index i = 0; i < rows; ++i)
+          q.data[first + i + j * q.ld] = static_cast<T>(product[static_cast<std::size_t>(i + j * rows)]);
     }
-  }
+  });
 }
 
 std::vector<DeviceInfo> device_infos() {
@@ -361,32 +383,32 @@ std::vector<DeviceInfo> device_infos() {
   d.driver = openblas_get_config ? openblas_get_config() : "BLAS";
   d.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   d.free_bytes = available_bytes();
-  d.compute_units = omp_get_num_procs();
+  d.compute_units = static_cast<int>(std::thread::hardware_concurrency());
   return {d};
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                         \
-  template Limits Queue::limits(T) const;                                                                            \
-  template void Queue::copy(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, Part);                                       \
-  template void Queue::transpose(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);                                        \
-  template void Queue::fill(DeviceMatrix<Cpu, T>, T, T);                                                             \
-  template void Queue::narrow(DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>, Part);                                \
-  template void Queue::widen(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>);                                       \
-  template void Queue::sum_squares(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                     \
-  template void Queue::sum_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                         \
-  template void Queue::max_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                         \
-  template void Queue::first_not_finite(DeviceMatrix<Cpu, T>, std::int64_t*, Scratch<Cpu>);                          \
-  template void Queue::gemm(Op, Op, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, T, DeviceMatrix<Cpu, T>);         \
-  template void Queue::trsm(Side, Triangle, Op, Diagonal, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);            \
-  template void Queue::gram(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, Scratch<Cpu>);                          \
-  template void Queue::multiply_wide(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>,          \
+#define QRANE_INSTANTIATE(T)                                                                                 \
+  template Limits Queue::limits(T) const;                                                                    \
+  template void Queue::copy(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, Part);                               \
+  template void Queue::transpose(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);                                \
+  template void Queue::fill(DeviceMatrix<Cpu, T>, T, T);                                                     \
+  template void Queue::narrow(DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>, Part);                        \
+  template void Queue::widen(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>);                               \
+  template void Queue::sum_squares(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                             \
+  template void Queue::sum_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                 \
+  template void Queue::max_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                 \
+  template void Queue::first_not_finite(DeviceMatrix<Cpu, T>, std::int64_t*, Scratch<Cpu>);                  \
+  template void Queue::gemm(Op, Op, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, T, DeviceMatrix<Cpu, T>); \
+  template void Queue::trsm(Side, Triangle, Op, Diagonal, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);    \
+  template void Queue::gram(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, Scratch<Cpu>);                  \
+  template void Queue::multiply_wide(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>,  \
                                      Scratch<Cpu>);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE
 
-#define QRANE_INSTANTIATE_TRANSFER(T)                      \
-  template void Queue::upload(const T*, T*, Index);        \
+#define QRANE_INSTANTIATE_TRANSFER(T)               \
+  template void Queue::upload(const T*, T*, Index); \
   template void Queue::download(const T*, T*, Index);
 QRANE_INSTANTIATE_TRANSFER(float)
 QRANE_INSTANTIATE_TRANSFER(double)

@@ -12,6 +12,7 @@
 #include <qrane/context.hpp>
 
 #include "backend/cpu/cpu.hpp"
+#include "backend/cpu/thread_pool.hpp"
 
 namespace qrane::backend::cpu {
 
@@ -77,7 +78,7 @@ class Queue {
   template <class T>
   void robust_pca_pass(const RobustPcaPass<Cpu, T>& pass, Scratch<Cpu> scratch);
 
-  int threads() const { return threads_; }
+  int threads() const { return workers_->threads(); }
   /// Time marks for benchmarks.
   std::chrono::steady_clock::time_point record() const { return std::chrono::steady_clock::now(); }
   double elapsed_ms(std::chrono::steady_clock::time_point a, std::chrono::steady_clock::time_point b) const {
@@ -87,15 +88,8 @@ class Queue {
  private:
   struct Pool;  // what has been handed out, against the limit
   bool skip() const { return condition_ && *condition_ == 0; }
-  /// Threads worth waking for `tasks` independent pieces of `operations` element operations in all: a small
-  /// problem is done before a second thread has woken up. Never changes a result.
-  int team(Index tasks, Index operations) const {
-    constexpr Index worth_a_thread = Index{1} << 15;
-    const Index most = tasks < operations / worth_a_thread ? tasks : operations / worth_a_thread;
-    return most < 1 ? 1 : most < threads_ ? static_cast<int>(most) : threads_;
-  }
 
-  int threads_ = 1;
+  std::shared_ptr<ThreadPool> workers_;
   std::shared_ptr<Pool> pool_;
   const std::int32_t* condition_ = nullptr;
 };

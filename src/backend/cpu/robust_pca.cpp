@@ -18,26 +18,23 @@ void Queue::robust_pca_pass(const RobustPcaPass<Cpu, T>& p, Scratch<Cpu>) {
   const T inverse_mu = static_cast<T>(1 / p.mu);
   const T inverse_next = static_cast<T>(1 / p.mu_next);
   const T threshold = static_cast<T>(p.threshold);
-#pragma omp parallel for collapse(2) num_threads(team(per_column * p.m.cols, p.m.rows * p.m.cols)) schedule(static)
-  for (Index j = 0; j < p.m.cols; ++j) {
-    for (Index k = 0; k < per_column; ++k) {
-      double sum = 0;
-      const Index last = std::min(p.m.rows, (k + 1) * chunk);
-      for (Index i = k * chunk; i < last; ++i) {
-        const T m = p.m.data[i + j * p.m.ld];
-        const T gap = m - p.l.data[i + j * p.l.ld];
-        T& y = p.y.data[i + j * p.y.ld];
-        const T v = gap + y * inverse_mu;
-        const T s = v > threshold ? v - threshold : (v < -threshold ? v + threshold : v - v);  // v - v keeps NaN
-        const T z = gap - s;
-        y += mu * z;
-        p.s.data[i + j * p.s.ld] = s;
-        p.x.data[i + j * p.x.ld] = m - s + y * inverse_next;
-        sum += static_cast<double>(z) * static_cast<double>(z);
-      }
-      partial[static_cast<std::size_t>(j * per_column + k)] = sum;
+  workers_->run(per_column * p.m.cols, p.m.rows * p.m.cols, [&](Index index, int) {
+    const Index j = index / per_column, first = index % per_column * chunk;
+    double sum = 0;
+    for (Index i = first; i < std::min(p.m.rows, first + chunk); ++i) {
+      const T m = p.m.data[i + j * p.m.ld];
+      const T gap = m - p.l.data[i + j * p.l.ld];
+      T& y = p.y.data[i + j * p.y.ld];
+      const T v = gap + y * inverse_mu;
+      const T s = v > threshold ? v - threshold : (v < -threshold ? v + threshold : v - v);  // v - v keeps NaN
+      const T z = gap - s;
+      y += mu * z;
+      p.s.data[i + j * p.s.ld] = s;
+      p.x.data[i + j * p.x.ld] = m - s + y * inverse_next;
+      sum += static_cast<double>(z) * static_cast<double>(z);
     }
-  }
+    partial[static_cast<std::size_t>(index)] = sum;
+  });
   double total = 0;
   for (double s : partial) total += s;
   *p.residual_squared = total;
