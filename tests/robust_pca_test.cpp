@@ -32,6 +32,44 @@ double relative_difference(const Dense<T>& a, const Dense<T>& b) {
   return static_cast<double>(norm(subtract(widen(a), widen(b))) / norm(widen(b)));
 }
 
+/// The two methods word for word, in double: what every iteration's residual, rank and mu must be.
+std::vector<RobustPcaProgress> reference(const Dense<double>& m, const RobustPcaOptions& options, int iterations) {
+  const bool growing = options.method == RobustPcaMethod::inexact_alm;
+  const double lambda = options.lambda_multiplier / std::sqrt(static_cast<double>(std::max(m.rows, m.cols)));
+  double largest = 0, sum = 0;
+  for (double x : m.values) largest = std::max(largest, std::abs(x)), sum += std::abs(x);
+  const double norm2 = singular_values(m)[0];
+  double mu = growing ? 1.25 / norm2 : static_cast<double>(m.rows * m.cols) / (4 * sum);
+  const double most = mu * 1e7;
+  Dense<double> l(m.rows, m.cols), s = l, y = l;
+  if (growing)
+    for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] = m.values[i] / std::max(norm2, largest / lambda);
+  std::vector<RobustPcaProgress> steps;
+  for (int k = 1; k <= iterations; ++k) {
+    Dense<double> x = m;
+    for (std::size_t i = 0; i < x.values.size(); ++i) x.values[i] += y.values[i] / mu - s.values[i];
+    auto turned = jacobi(x);  // x = b Vᵀ with orthogonal columns of norm sigma in b
+    Index rank = 0;
+    for (Index j = 0; j < x.cols; ++j) {
+      const double sigma = column_norm(turned.b, j), keep = std::max(0.0, 1 - 1 / (mu * sigma));
+      rank += keep > 0;
+      for (Index i = 0; i < x.rows; ++i) turned.b(i, j) *= keep;
+    }
+    l = multiply(turned.b, transposed(turned.v));
+    double squares = 0;
+    for (std::size_t i = 0; i < x.values.size(); ++i) {
+      const double v = m.values[i] - l.values[i] + y.values[i] / mu;
+      s.values[i] = std::copysign(std::max(0.0, std::abs(v) - lambda / mu), v);
+      const double z = m.values[i] - l.values[i] - s.values[i];
+      y.values[i] += mu * z;
+      squares += z * z;
+    }
+    steps.push_back({k, std::sqrt(squares) / norm(m), rank, mu, 0});
+    if (growing) mu = std::min(mu * options.rho, most);
+  }
+  return steps;
+}
+
 template <class Where>
 class RobustPcaTest : public BackendTest<Where> {
  protected:
@@ -100,6 +138,33 @@ TYPED_TEST(RobustPcaTest, WideAndSquareMatrices) {
     this->expect_consistent(p.m, result);
     EXPECT_LE(relative_difference(this->host(result.low_rank), p.low_rank), 5e-2);
   }
+}
+
+TYPED_TEST(RobustPcaTest, EveryIterationIsTheMethods) {
+  using T = typename TypeParam::Scalar;
+  const Problem<T> p(90, 14, 2, 0.05, 10);
+  for (const RobustPcaMethod method : {RobustPcaMethod::inexact_alm, RobustPcaMethod::alternating})
+    for (const double multiplier : {1.0, 2.0}) {
+      SCOPED_TRACE(method == RobustPcaMethod::inexact_alm ? "inexact_alm" : "alternating");
+      std::vector<RobustPcaProgress> seen;
+      RobustPcaOptions options;
+      options.method = method;
+      options.lambda_multiplier = multiplier;
+      options.tolerance = 0;
+      options.max_iterations = 15;
+      options.on_iteration = [&](const RobustPcaProgress& progress) {
+        seen.push_back(progress);
+        return true;
+      };
+      this->separate(p.m, options);
+      const auto want = reference(convert<double>(p.m), options, 15);
+      ASSERT_EQ(seen.size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_EQ(seen[i].rank, want[i].rank) << "iteration " << i + 1;
+        EXPECT_NEAR(seen[i].mu, want[i].mu, 1e-5 * want[i].mu) << "iteration " << i + 1;
+        EXPECT_NEAR(seen[i].residual, want[i].residual, 1e-3 * want[i].residual + 1e-6) << "iteration " << i + 1;
+      }
+    }
 }
 
 TYPED_TEST(RobustPcaTest, ProgressIsTrueAndCanStop) {
