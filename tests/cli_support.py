@@ -67,7 +67,6 @@ class CliCase(unittest.TestCase):
 
 
 def main():
-    # Threads that spin while they wait are slow where tests share the processors.
     result = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False).result
     if not result.wasSuccessful():
         sys.exit(1)

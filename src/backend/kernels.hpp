@@ -160,6 +160,19 @@ struct RobustPcaPass {
   typename B::template Pointer<double> residual_squared{};  // out: sum z^2, one double, summed in a fixed order
 };
 
+/// Optional: R = U diag(sigma) Vᵀ of a small triangle without U, and what singular value thresholding makes of it. A
+/// backend with `small_svd(task)` and `max_small_svd()` (largest n) spares robust PCA the way over the host.
+template <class B>
+struct SmallSvd {
+  DeviceMatrix<B, double> r;                     // in: n x n, upper triangle read
+  DeviceMatrix<B, double> guess;                 // in: an orthogonal matrix near V, or null
+  DeviceMatrix<B, double> v;                     // out: V; may be the guess
+  typename B::template Pointer<double> sigma{};  // out: n singular values, nonincreasing
+  double accuracy = 0x1p-52;                     // cosines between columns of U below this are taken for rounding
+  double threshold = 0;                          // in: tau
+  DeviceMatrix<B, double> projector;             // out, unless null: V diag(max(0, 1 - tau / sigma)) Vᵀ
+};
+
 /// Scratch a kernel needs is asked of the queue beforehand and passed in: bytes for `gram`, `multiply_wide`
 /// and the reductions (they convert or sum in chunks that fit whatever is given, at least the minimum).
 template <class B>

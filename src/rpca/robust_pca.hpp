@@ -7,12 +7,14 @@
 //
 // Thresholding needs neither U nor Q: with X = Q R and R = U_R Σ Vᵀ,
 //     D_τ(X) = X P,  P = V diag(max(0, 1 - τ / σ)) Vᵀ            (n x n)
-// so an iteration is one QR for R alone, an n x n SVD on the host, one product, and one fused pass that
-// writes S, Y and the next X. Data stays on the device; R, P and one number travel.
+// so an iteration is one QR for R alone, an n x n SVD, one product, and one fused pass that writes S, Y and
+// the next X. Data stays on the device. Where the backend has `small_svd`, started from the last iteration's
+// V, the host only reads sigma and the residual; else R and P travel and LAPACK does the SVD.
 #pragma once
 
 #include <chrono>
 #include <cmath>
+#include <concepts>
 #include <limits>
 #include <vector>
 
@@ -44,12 +46,19 @@ inline Threshold singular_value_threshold(const dense::HostSvd& svd, double tau)
   return out;
 }
 
+template <class Queue, class B>
+concept HasSmallSvd = requires(Queue& q, const backend::SmallSvd<B>& task) {
+  q.small_svd(task);
+  { q.max_small_svd() } -> std::convertible_to<Index>;
+};
+
 /// The matrices of one problem, all m x n with m >= n, contiguous.
 template <class B, class T>
 struct Work {
   dense::Buffer<B> memory;
   backend::DeviceMatrix<B, T> m, l, y, s, x, projector;
-  typename B::template Pointer<double> residual{};
+  backend::DeviceMatrix<B, double> r, v, wide_projector;  // for small_svd
+  typename B::template Pointer<double> residual{};        // one number, then n singular values
   backend::Scratch<B> scratch;
 
   Work(const typename B::Queue& queue, Index rows, Index cols) {
@@ -64,7 +73,8 @@ struct Work {
   void carve(dense::Carver<B>& carver, Index rows, Index cols) {
     for (auto* a : {&m, &l, &y, &s, &x}) *a = carver.template matrix<T>(rows, cols);
     projector = carver.template matrix<T>(cols, cols);
-    residual = carver.template take<double>(1);
+    for (auto* a : {&r, &v, &wide_projector}) *a = carver.template matrix<double>(cols, cols);
+    residual = carver.template take<double>(1 + cols);
     scratch.bytes = Index{1} << 20;
     scratch.data = carver.template take<std::byte>(scratch.bytes);
   }
@@ -76,23 +86,28 @@ class Iteration {
   using Queue = typename B::Queue;
 
   Iteration(Queue queue, const plan::DeviceProfile& profile, Index rows, Index cols, const RobustPcaOptions& options)
-      : queue_(queue), options_(options), work(queue_, rows, cols), factorization_(queue_, r_only(profile, rows, cols)) {}
+      : queue_(queue),
+        options_(options),
+        work(queue_, rows, cols),
+        factorization_(queue_, r_only(profile, rows, cols)) {}
 
   /// Runs to the end; work.m holds M. Results are in work.l and work.s.
   void run(RobustPca<T>& result) {
     start();
     const auto begin = std::chrono::steady_clock::now();
-    const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+    const auto seconds = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
     for (int i = 1; i <= options_.max_iterations && !result.converged; ++i) {
-      const dense::HostSvd svd = factor(work.x);
-      const Threshold threshold = singular_value_threshold(svd, 1 / mu_);
-      const double residual = step(threshold.projector);
+      std::vector<double> values;
+      const double residual = on_device() ? device_step(values) : host_step(values);
       result.iterations = i;
-      result.rank = threshold.rank();
+      result.rank = static_cast<Index>(values.size());
       result.residual = norm_ > 0 ? residual / norm_ : residual;
-      result.converged = result.residual <= options_.tolerance && settled(threshold.values);
+      result.converged = result.residual <= options_.tolerance && settled(values);
       result.seconds = seconds();
-      if (options_.on_iteration && !options_.on_iteration({i, result.residual, result.rank, used_mu_, result.seconds})) break;
+      if (options_.on_iteration && !options_.on_iteration({i, result.residual, result.rank, used_mu_, result.seconds}))
+        break;
       if (std::isnan(result.residual)) break;
     }
   }
@@ -156,11 +171,53 @@ class Iteration {
     queue_.robust_pca_pass(pass, work.scratch);
   }
 
-  /// L, S, Y and the next X; returns ‖M - L - S‖_F.
-  double step(const dense::HostMatrix& projector) {
-    using backend::Op;
-    const Matrix<T> p = dense::from_host_matrix<T>(projector);
+  bool on_device() {
+    if constexpr (HasSmallSvd<Queue, B>) return work.x.cols <= queue_.max_small_svd();
+    return false;
+  }
+
+  /// One iteration with the SVD on the host; returns ‖M - L - S‖_F and L's singular values.
+  double host_step(std::vector<double>& values) {
+    Threshold threshold = singular_value_threshold(factor(work.x), 1 / mu_);
+    values = std::move(threshold.values);
+    const Matrix<T> p = dense::from_host_matrix<T>(threshold.projector);
     dense::load<B, T>(queue_, p.view(), work.projector);
+    update();
+    return std::sqrt(read(work.residual));
+  }
+
+  /// The same without the host, until the numbers are read.
+  double device_step(std::vector<double>& values) {
+    if constexpr (HasSmallSvd<Queue, B>) {
+      const Index n = work.x.cols;
+      factorization_.run(work.x);
+      queue_.widen(factorization_.r_source(), work.r);
+      backend::SmallSvd<B> svd;
+      svd.r = work.r;
+      if (has_v_) svd.guess = work.v;
+      svd.v = work.v;
+      svd.sigma = work.residual + 1;
+      svd.accuracy = std::numeric_limits<T>::epsilon();
+      svd.threshold = 1 / mu_;
+      svd.projector = work.wide_projector;
+      queue_.small_svd(svd);
+      has_v_ = true;
+      queue_.narrow(work.wide_projector, work.projector, backend::Part::all);
+      update();
+      std::vector<double> numbers(static_cast<std::size_t>(n + 1));
+      queue_.download(work.residual, numbers.data(), n + 1);
+      for (Index i = 1; i <= n; ++i)
+        if (numbers[static_cast<std::size_t>(i)] > svd.threshold)
+          values.push_back(numbers[static_cast<std::size_t>(i)] - svd.threshold);
+      return std::sqrt(numbers[0]);
+    } else {
+      return host_step(values);
+    }
+  }
+
+  /// L from X and the projector; S, Y, the next X and mu; the residual's square.
+  void update() {
+    using backend::Op;
     queue_.gemm(Op::none, Op::none, T(1), work.x, work.projector, T(0), work.l);
     used_mu_ = mu_;
     const double next = options_.method == RobustPcaMethod::inexact_alm ? std::min(mu_ * options_.rho, most_mu_) : mu_;
@@ -168,7 +225,6 @@ class Iteration {
     pass.threshold = lambda_ / mu_;
     queue_.robust_pca_pass(pass, work.scratch);
     mu_ = next;
-    return std::sqrt(read(work.residual));
   }
 
   backend::RobustPcaPass<B, T> pass_of(double mu, double mu_next) {
@@ -188,6 +244,7 @@ class Iteration {
   RobustPcaOptions options_;
   double norm_ = 0, lambda_ = 0, mu_ = 0, used_mu_ = 0, most_mu_ = 0;
   std::vector<double> before_;  // singular values of the last L
+  bool has_v_ = false;          // work.v holds the last iteration's V
 
  public:
   Work<B, T> work;
@@ -201,9 +258,11 @@ inline void check_options(const RobustPcaOptions& o) {
   constexpr auto code = ErrorCode::invalid_argument;
   check(o.tolerance >= 0, code, "RobustPcaOptions::tolerance must not be negative, got ", o.tolerance);
   check(o.max_iterations > 0, code, "RobustPcaOptions::max_iterations must be positive, got ", o.max_iterations);
-  check(o.lambda_multiplier > 0, code, "RobustPcaOptions::lambda_multiplier must be positive, got ", o.lambda_multiplier);
+  check(o.lambda_multiplier > 0, code, "RobustPcaOptions::lambda_multiplier must be positive, got ",
+        o.lambda_multiplier);
   check(o.mu >= 0, code, "RobustPcaOptions::mu must not be negative, got ", o.mu);
-  check(o.rho > 1 || o.method == RobustPcaMethod::alternating, code, "RobustPcaOptions::rho must exceed 1, got ", o.rho);
+  check(o.rho > 1 || o.method == RobustPcaMethod::alternating, code, "RobustPcaOptions::rho must exceed 1, got ",
+        o.rho);
 }
 
 /// M of any shape; a wide one is separated as its transpose.
@@ -227,8 +286,9 @@ RobustPca<T> robust_pca(typename B::Queue& queue, const plan::DeviceProfile& pro
   else
     result.converged = true;
   const auto out = [&](const backend::DeviceMatrix<B, T>& a) {
-    Matrix<T> r = m.memory == Memory::host ? Matrix<T>::host(wide ? a.cols : a.rows, wide ? a.rows : a.cols)
-                                           : dense::device_matrix<B, T>(queue, wide ? a.cols : a.rows, wide ? a.rows : a.cols);
+    Matrix<T> r = m.memory == Memory::host
+                      ? Matrix<T>::host(wide ? a.cols : a.rows, wide ? a.rows : a.cols)
+                      : dense::device_matrix<B, T>(queue, wide ? a.cols : a.rows, wide ? a.rows : a.cols);
     MatrixView<T> v = r.view();
     if (wide) {
       std::swap(v.rows, v.cols);

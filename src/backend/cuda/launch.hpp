@@ -96,13 +96,7 @@ template <class T>
 void launch_robust_pca_pass(const Launch& launch, const RobustPcaPass<Cuda, T>& pass, const Scratch<Cuda>& scratch);
 
 // small_svd.cu: one block
-/// R = U diag(sigma) Vᵀ without U.
-struct SmallSvd {
-  DeviceMatrix<Cuda, double> r;      // in: n x n, upper triangle read
-  DeviceMatrix<Cuda, double> guess;  // in: an orthogonal matrix near V, or null
-  DeviceMatrix<Cuda, double> v;      // out: V; may be the guess
-  double* sigma = nullptr;           // out: n singular values, nonincreasing
-};
+using SmallSvd = backend::SmallSvd<Cuda>;
 /// Largest n of launch_small_svd on the current device.
 std::int32_t max_small_svd();
 void launch_small_svd(const Launch& launch, const SmallSvd& task);

@@ -155,13 +155,33 @@ __device__ double power_of_two_scale(const DeviceMatrix<Cuda, double>& r) {
   return s;
 }
 
+/// P := V diag(max(0, 1 - threshold / sigma)) Vᵀ; the norms become the weights.
+__device__ void project(const SmallSvd& task, const Work& w, double scale) {
+  const int n = w.n, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  __syncthreads();  // all have read the norms
+  for (int j = threadIdx.x; j < n; j += threads) {
+    const double sigma = sqrt(w.squares[j]) * scale;
+    w.squares[j] = sigma <= task.threshold ? 0.0 : 1 - task.threshold / sigma;  // NaN stays
+  }
+  __syncthreads();
+  for (int k = warp; k < n; k += warps) {
+    for (int i = lane; i < n; i += 32) {
+      double sum = 0;
+#pragma unroll 4
+      for (int j = 0; j < n; ++j) sum = fma(w.v[i + j * n], w.squares[j] * w.v[k + j * n], sum);
+      task.projector.data[i + k * task.projector.ld] = sum;
+    }
+  }
+}
+
 /// Thread map: a warp per pair of columns. Shared memory: 2 n^2 + n doubles.
 __global__ void __launch_bounds__(threads) small_svd_kernel(const std::int32_t* condition, SmallSvd task) {
   if (skipped(condition)) return;
   extern __shared__ double shared[];
   const int n = static_cast<int>(task.r.rows), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   double* const norms = shared + 2 * n * n;
-  const Work w{shared, shared + n * n, norms, n, n * 0x1p-104};  // a product of columns rounds to n^(1/2) 2^-52
+  // a product of columns rounds to n^(1/2) times the accuracy
+  const Work w{shared, shared + n * n, norms, n, n * task.accuracy * task.accuracy};
   const double scale = power_of_two_scale(task.r);
   load(task, w, 1 / scale);
   for (int k = 0; k < most_sweeps; ++k)
@@ -176,6 +196,7 @@ __global__ void __launch_bounds__(threads) small_svd_kernel(const std::int32_t* 
     if (lane == 0) task.sigma[place] = sqrt(norm) * scale;
     for (int i = lane; i < n; i += 32) task.v.data[i + place * task.v.ld] = w.v[i + j * n];
   }
+  if (task.projector.data) project(task, w, scale);
 }
 
 Index shared_bytes(Index n) { return (2 * n * n + n) * 8; }
