@@ -79,6 +79,29 @@ TYPED_TEST(QrRepeat, RefactorEqualsAFreshFactorization) {
     }
 }
 
+/// With all memory taken by somebody else, a matrix on the device can still be factored again.
+TYPED_TEST(QrRepeat, RefactorAllocatesNothing) {
+  using T = typename TypeParam::Scalar;
+  const Context context = fresh_context(this->backend, std::int64_t{8} << 20);
+  for (const Combo combo : all_combos()) {
+    SCOPED_TRACE(to_string(combo));
+    const auto a = random_normal<T>(1200, 32, 21), b = random_normal<T>(1200, 32, 22);
+    const Matrix<T> device_a = context.template to_device<T>(a.view()), device_b = context.template to_device<T>(b.view());
+    auto f = qr<T>(context, device_a, options_for(combo));
+    std::vector<Matrix<T>> hoard;
+    const auto take = [&](Index rows) {
+      return !thrown_by([&] { hoard.push_back(context.template allocate<T>(rows, 1)); }).happened;
+    };
+    for (Index rows = 1 << 16; rows >= 1; rows /= 16)
+      while (take(rows)) {
+      }
+    EXPECT_FALSE(take(1)) << "memory was to be used up";
+    EXPECT_FALSE(thrown_by([&] { f.refactor(device_b.view()); }).happened);
+    hoard.clear();
+    EXPECT_EQ(this->numbers(context, f), this->numbers(context, qr<T>(context, device_b, options_for(combo))));
+  }
+}
+
 /// A factorization does not change by being looked at.
 TYPED_TEST(QrRepeat, ReadingChangesNothing) {
   using T = typename TypeParam::Scalar;

@@ -192,6 +192,7 @@ TYPED_TEST(Qr, PlansNameWhatTheyDo) {
     EXPECT_EQ(f.plan().block_rows, plan.block_rows);
     EXPECT_EQ(f.plan().arity, plan.arity);
     EXPECT_GT(f.plan().workspace_bytes, 0);
+    EXPECT_EQ(f.plan().workspace_bytes, plan.workspace_bytes);
   }
 }
 
