@@ -2,9 +2,15 @@
 # The command line: its parts in process, then the program as a user runs it.
 if(TARGET qrane_command)
   qrane_add_test(cli_parts_test SOURCES cli_test.cpp LIBRARIES qrane_cli_parts)
-  # Debian's own Python first: it is the one that has the packages of packages.txt.
-  find_program(QRANE_TEST_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
-  find_program(QRANE_TEST_PYTHON python3 REQUIRED)
+  # The tests read results with NumPy. Debian's own Python first: it is the one that has the packages of packages.txt.
+  function(qrane_python_has_numpy result python)
+    execute_process(COMMAND ${python} -c "import numpy" RESULT_VARIABLE status ERROR_QUIET)
+    if(NOT status EQUAL 0)
+      set(${result} FALSE PARENT_SCOPE)
+    endif()
+  endfunction()
+  find_program(QRANE_TEST_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH VALIDATOR qrane_python_has_numpy)
+  find_program(QRANE_TEST_PYTHON python3 VALIDATOR qrane_python_has_numpy REQUIRED)
   foreach(test cli_test.Matrices cli_test.BadInput cli_background_test.Background cli_background_test.Interrupt)
     string(REPLACE "." ";" parts ${test})
     list(GET parts 0 file)

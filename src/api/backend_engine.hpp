@@ -20,7 +20,10 @@ class QRStateOf final : public QRState<T> {
 
   QRStateOf(typename B::Queue queue, plan::DeviceProfile profile, Plan plan, const Options& options, Memory where,
             std::optional<Mat> in_place = {})
-      : options_(options), profile_(std::move(profile)), where_(where), f_(std::move(queue), std::move(plan), in_place) {}
+      : options_(options),
+        profile_(std::move(profile)),
+        where_(where),
+        f_(std::move(queue), std::move(plan), in_place) {}
 
   const Plan& plan() const override { return f_.plan(); }
 
@@ -166,12 +169,13 @@ class QRStateOf final : public QRState<T> {
     Mat target = f_.v();
     if (!f_.keeps_reflectors()) {
       if (staging_.bytes() == 0)
-        staging_ = dense::Buffer<B>(f_.queue(), std::max<Index>(first.rows, 1) * first.cols * a.count * static_cast<Index>(sizeof(T)));
+        staging_ = dense::Buffer<B>(
+            f_.queue(), std::max<Index>(first.rows, 1) * first.cols * a.count * static_cast<Index>(sizeof(T)));
       const Index ld = std::max<Index>(first.rows, 1);
       target = {staging_.template as<T>(), first.rows, first.cols, ld, ld * first.cols, a.count};
     }
-    if (a.count > 1 && first.layout == Layout::column_major && first.ld == first.rows && a.stride == first.rows * first.cols &&
-        target.stride == a.stride && target.ld == first.ld) {
+    if (a.count > 1 && first.layout == Layout::column_major && first.ld == first.rows &&
+        a.stride == first.rows * first.cols && target.stride == a.stride && target.ld == first.ld) {
       f_.queue().upload(first.data, target.data, a.stride * a.count);
       return target;
     }
@@ -225,8 +229,13 @@ template <class B, class T, class Base>
 class ScalarPart : public Base {
  public:
   using Base::Base;
+  // the other scalar's overloads, which those below would hide
+  using Base::allocate, Base::copy, Base::plan, Base::qr, Base::qr_in_place, Base::least_squares, Base::svd,
+      Base::robust_pca;
 
-  Matrix<T> allocate(Index rows, Index cols, T) override { return dense::device_matrix<B, T>(this->queue_, rows, cols); }
+  Matrix<T> allocate(Index rows, Index cols, T) override {
+    return dense::device_matrix<B, T>(this->queue_, rows, cols);
+  }
 
   void copy(MatrixView<const T> source, MatrixView<T> target) override {
     dense::check_view("source", source);

@@ -33,6 +33,15 @@ class ScalarEngine {
 
 class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
  public:
+  using ScalarEngine<float>::allocate, ScalarEngine<double>::allocate;
+  using ScalarEngine<float>::copy, ScalarEngine<double>::copy;
+  using ScalarEngine<float>::plan, ScalarEngine<double>::plan;
+  using ScalarEngine<float>::qr, ScalarEngine<double>::qr;
+  using ScalarEngine<float>::qr_in_place, ScalarEngine<double>::qr_in_place;
+  using ScalarEngine<float>::least_squares, ScalarEngine<double>::least_squares;
+  using ScalarEngine<float>::svd, ScalarEngine<double>::svd;
+  using ScalarEngine<float>::robust_pca, ScalarEngine<double>::robust_pca;
+
   ~Engine() override = default;
   virtual Backend backend() const = 0;
   virtual DeviceInfo info() const = 0;
