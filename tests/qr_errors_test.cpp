@@ -45,6 +45,7 @@ TYPED_TEST(QrErrors, ViewsThatMakeNoSense) {
   const Index huge = Index{1} << 62;
   EXPECT_TRUE(refuses(this->factoring(View(p, huge, 1000, huge)), bad, {std::to_string(huge)}));
   EXPECT_TRUE(refuses(this->factoring(View(p, 1000, huge, 1000)), bad, {std::to_string(huge)}));
+  EXPECT_TRUE(refuses(this->factoring(View(p, 6, 4, huge)), bad, {"A", "ld", std::to_string(huge)}));
   EXPECT_TRUE(refuses([&] { plan_qr<T>(this->context(), -3, 2); }, bad, {"rows", "-3"}));
   EXPECT_TRUE(refuses([&] { plan_qr<T>(this->context(), 3, -2); }, bad, {"cols", "-2"}));
   EXPECT_TRUE(refuses([&] { plan_qr<T>(this->context(), huge, 8); }, bad, {std::to_string(huge)}));

@@ -263,8 +263,9 @@ class ScalarPart : public Base {
     check(a.count >= 0, ErrorCode::invalid_argument, "the batch's count must not be negative, got ", a.count);
     if (a.count > 0) dense::check_view("A", a.first);
     const Index extent = a.first.layout == Layout::row_major ? a.first.rows : a.first.cols;
-    check(a.count <= 1 || a.stride >= a.first.ld * extent, ErrorCode::invalid_argument, "the batch's stride ", a.stride,
-          " is smaller than one matrix, ", a.first.ld * extent);
+    const Index span = a.count > 1 ? a.first.ld * extent : 0;
+    check(a.count <= 1 || a.stride >= span, ErrorCode::invalid_argument, "the batch's stride ", a.stride,
+          " is smaller than one matrix, ", span);
     auto state = std::make_unique<QRStateOf<B, T>>(this->queue_, this->template profile<T>(),
                                                    plan(a.first.rows, a.first.cols, a.count, options, T{}), options,
                                                    a.first.memory);
