@@ -54,6 +54,7 @@ struct Plan {
   Algorithm algorithm = Algorithm::automatic;  ///< never automatic once planned
   QForm q = QForm::implicit;
   int panel_cols = 0;        ///< columns of a panel
+  int block_cols = 0;        ///< blocked: columns whose panels update the trailing matrix together
   int inner = 0;             ///< columns of one compact-WY group inside a panel
   Index block_rows = 0;      ///< rows of a leaf
   int arity = 0;             ///< triangles per node of the tree

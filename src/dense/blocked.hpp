@@ -5,7 +5,14 @@
 //      panel P  --TSQR-->  thin Q, R  --reconstruct-->  V (unit lower trapezoidal), T, S R
 //      C := C - V (Tᵀ (Vᵀ C))
 //
-// T factors: panel k's at t + k b^2 per matrix (leading dimension b), tau on their diagonals.
+// Two levels: panels of b columns update only the rest of their block of B columns (B a multiple of b); the
+// block's T is then put together from its panels',
+//
+//      V = [V1 V2],  T = [ T1  -T1 (V1ᵀ V2) T2 ]
+//                        [ 0          T2       ]
+//
+// and the matrix right of the block is updated once, by products with B columns, which run at full rate.
+// T factors: block k's at t + k B^2 per matrix (leading dimension B), tau on their diagonals.
 #pragma once
 
 #include <memory>
@@ -19,14 +26,16 @@ namespace qrane::dense {
 template <class B>
 struct BlockedSchedule {
   Index panel_cols = 0;
+  Index block_cols = 0;
   std::vector<std::unique_ptr<DeviceSchedule<B>>> panels;
 };
 
 template <class B>
 BlockedSchedule<B> make_blocked_schedule(typename B::Queue& queue, Index rows, Index cols, Index batch, int panel_cols,
-                                         const TreeShape& shape) {
+                                         int block_cols, const TreeShape& shape) {
   BlockedSchedule<B> s;
   s.panel_cols = panel_cols;
+  s.block_cols = block_cols;
   const Index k = std::min(rows, cols);
   for (Index col = 0; col < k; col += panel_cols) {
     const Index b = std::min<Index>(panel_cols, k - col);
@@ -38,23 +47,27 @@ BlockedSchedule<B> make_blocked_schedule(typename B::Queue& queue, Index rows, I
   return s;
 }
 
-/// Memory that a blocked factorization uses for one panel at a time.
+/// Memory that a blocked factorization uses for one panel and one block at a time.
 template <class B, class T>
 struct BlockedWorkspace {
-  backend::DeviceMatrix<B, T> panel;      // m x b: copy of the panel, then V as a full matrix
+  backend::DeviceMatrix<B, T> panel;      // m x b: copy of the panel, then its V as a full matrix
   backend::DeviceMatrix<B, T> q;          // m x b: thin Q
   backend::DeviceMatrix<B, T> u_inverse;  // b x b
-  backend::DeviceMatrix<B, T> w;          // b x n, twice
+  backend::DeviceMatrix<B, T> v;          // m x B: V of a block as a full matrix
+  backend::DeviceMatrix<B, T> gram;       // B x B: its Vᵀ V
+  backend::DeviceMatrix<B, T> w;          // B x n, twice
   backend::DeviceMatrix<B, T> w2;
-  typename B::template Pointer<T> t{};    // T factors of a panel's tree
+  typename B::template Pointer<T> t{};  // T factors of a panel's tree
 
   BlockedWorkspace() = default;
-  BlockedWorkspace(Carver<B>& carver, Index rows, Index cols, Index batch, Index b, Index t_elements) {
+  BlockedWorkspace(Carver<B>& carver, Index rows, Index cols, Index batch, Index b, Index block, Index t_elements) {
     panel = carver.template matrix<T>(rows, b, batch);
     q = carver.template matrix<T>(rows, b, batch);
     u_inverse = carver.template matrix<T>(b, b, batch);
-    w = carver.template matrix<T>(b, cols, batch);
-    w2 = carver.template matrix<T>(b, cols, batch);
+    v = carver.template matrix<T>(rows, block, batch);
+    gram = carver.template matrix<T>(block, block, batch);
+    w = carver.template matrix<T>(block, std::max(cols, block), batch);
+    w2 = carver.template matrix<T>(block, std::max(cols, block), batch);
     t = carver.template take<T>(t_elements);
   }
 };
@@ -98,48 +111,73 @@ void factor_panel(typename B::Queue& queue, const DeviceSchedule<B>& tree, const
                panel.block(b, 0, panel.rows - b, b));
 }
 
-/// T factor of panel k.
+/// T factor of block k, B columns wide but for the last.
 template <class B, class T>
-backend::DeviceMatrix<B, T> panel_t(const backend::DeviceMatrix<B, T>& t, Index k, Index b) {
-  return {t.data + k * t.ld * t.ld, b, b, t.ld, t.stride, t.count};
+backend::DeviceMatrix<B, T> block_t(const backend::DeviceMatrix<B, T>& t, Index k, Index cols) {
+  return {t.data + k * t.ld * t.ld, cols, cols, t.ld, t.stride, t.count};
 }
 
-/// Factors a in place; t is b x (b * panels) with leading dimension panel_cols.
+/// The blocks above the diagonal of a block's T, whose diagonal blocks (b wide) are there; work.v holds V.
+template <class B, class T>
+void join_t(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& t, Index b,
+            const backend::DeviceMatrix<B, T>& v, const BlockedWorkspace<B, T>& work) {
+  using backend::Op;
+  if (t.cols <= b) return;
+  const auto gram = work.gram.block(0, 0, t.cols, t.cols);
+  queue.gemm(Op::transpose, Op::none, T(1), v, v, T(0), gram);
+  for (Index col = b; col < t.cols; col += b) {
+    const Index n = std::min(b, t.cols - col);
+    const auto product = work.w.block(0, 0, col, n);
+    // T12 = -T1 (V1ᵀ V2) T2
+    queue.gemm(Op::none, Op::none, T(1), gram.block(0, col, col, n), t.block(col, col, n, n), T(0), product);
+    queue.gemm(Op::none, Op::none, T(-1), t.block(0, 0, col, col), product, T(0), t.block(0, col, col, n));
+  }
+}
+
+/// Factors a in place; t is B x (B * blocks).
 template <class B, class T>
 void blocked(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const backend::DeviceMatrix<B, T>& a,
              const backend::DeviceMatrix<B, T>& t, const BlockedWorkspace<B, T>& work) {
   using namespace backend;
-  const Index k = std::min(a.rows, a.cols);
-  for (std::size_t p = 0; p < schedule.panels.size(); ++p) {
-    const Index col = static_cast<Index>(p) * schedule.panel_cols;
-    const Index b = std::min(schedule.panel_cols, k - col);
-    const auto panel = a.block(col, col, a.rows - col, b);
-    const auto panel_factor = panel_t(t, static_cast<Index>(p), b);
-    factor_panel(queue, *schedule.panels[p], panel, panel_factor, work);
-    const Index right = a.cols - col - b;
-    if (right == 0) continue;
-    const auto v = work.panel.block(0, 0, panel.rows, b);
-    queue.copy(panel, v, Part::unit_lower);
-    apply_block_reflector(queue, v, panel_factor, Op::transpose, a.block(col, col + b, a.rows - col, right), work);
+  const Index k = std::min(a.rows, a.cols), m = a.rows;
+  queue.fill(t, T(0), T(0));
+  for (Index first = 0; first < k; first += schedule.block_cols) {
+    const Index end = std::min(first + schedule.block_cols, k);
+    const auto block_factor = block_t(t, first / schedule.block_cols, end - first);
+    for (Index col = first; col < end; col += schedule.panel_cols) {
+      const Index b = std::min(schedule.panel_cols, end - col);
+      const auto panel = a.block(col, col, m - col, b);
+      const auto panel_factor = block_factor.block(col - first, col - first, b, b);
+      factor_panel(queue, *schedule.panels[static_cast<std::size_t>(col / schedule.panel_cols)], panel, panel_factor,
+                   work);
+      if (col + b == end) continue;
+      const auto v = work.panel.block(0, 0, m - col, b);
+      queue.copy(panel, v, Part::unit_lower);
+      apply_block_reflector(queue, v, panel_factor, Op::transpose, a.block(col, col + b, m - col, end - col - b), work);
+    }
+    const auto v = work.v.block(0, 0, m - first, end - first);
+    queue.copy(a.block(first, first, m - first, end - first), v, Part::unit_lower);
+    join_t(queue, block_factor, schedule.panel_cols, v, work);
+    apply_block_reflector(queue, v, block_factor, Op::transpose, a.block(first, end, m - first, a.cols - end), work);
   }
 }
 
 /// C := Qᵀ C or Q C with the reflectors of `blocked`.
 template <class B, class T>
-void apply_blocked(typename B::Queue& queue, Index panel_cols, const backend::DeviceMatrix<B, T>& a,
-                   const backend::DeviceMatrix<B, T>& t, backend::Op op, const backend::DeviceMatrix<B, T>& c,
-                   const BlockedWorkspace<B, T>& work, bool identity = false) {
+void apply_blocked(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& t,
+                   backend::Op op, const backend::DeviceMatrix<B, T>& c, const BlockedWorkspace<B, T>& work,
+                   bool identity = false) {
   using namespace backend;
-  const Index k = std::min(a.rows, a.cols);
-  const Index panels = (k + panel_cols - 1) / panel_cols;
-  for (Index i = 0; i < panels; ++i) {
-    const Index p = op == Op::transpose ? i : panels - 1 - i;
-    const Index col = p * panel_cols;
-    const Index b = std::min(panel_cols, k - col);
-    const auto v = work.panel.block(0, 0, a.rows - col, b);
-    queue.copy(a.block(col, col, a.rows - col, b), v, Part::unit_lower);
+  const Index k = std::min(a.rows, a.cols), block_cols = t.ld;
+  const Index blocks = (k + block_cols - 1) / block_cols;
+  for (Index i = 0; i < blocks; ++i) {
+    const Index index = op == Op::transpose ? i : blocks - 1 - i;
+    const Index col = index * block_cols;
+    const Index n = std::min(block_cols, k - col);
+    const auto v = work.v.block(0, 0, a.rows - col, n);
+    queue.copy(a.block(col, col, a.rows - col, n), v, Part::unit_lower);
     const Index first = identity ? std::min(col, c.cols) : 0;
-    apply_block_reflector(queue, v, panel_t(t, p, b), op, c.block(col, first, a.rows - col, c.cols - first), work);
+    apply_block_reflector(queue, v, block_t(t, index, n), op, c.block(col, first, a.rows - col, c.cols - first), work);
   }
 }
 

@@ -29,7 +29,8 @@ struct Pieces {
 
   Pieces() = default;
   Pieces(Carver<B>& carver, const Plan& plan, const std::optional<backend::DeviceMatrix<B, T>>& in_place) {
-    const Index m = plan.rows, n = plan.cols, k = std::min(m, n), batch = plan.count, b = plan.panel_cols;
+    const Index m = plan.rows, n = plan.cols, k = std::min(m, n), batch = plan.count, b = plan.panel_cols,
+                block = plan.block_cols;
     if (plan.q == QForm::none || plan.q == QForm::thin) r_ = carver.template matrix<T>(k, n, batch);
     if (plan.q == QForm::thin) q_ = carver.template matrix<T>(m, k, batch);
     if (plan.algorithm == Algorithm::cholesky_qr) {
@@ -38,12 +39,12 @@ struct Pieces {
     }
     v_ = in_place ? *in_place : carver.template matrix<T>(m, n, batch);
     if (plan.algorithm == Algorithm::blocked) {
-      t_ = carver.template matrix<T>(b, (k + b - 1) / b * b, batch);
+      t_ = carver.template matrix<T>(block, (k + block - 1) / block * block, batch);
       Index t_elements = 0;  // not always the first panel's: leaves are cut to fit the height
       for (Index col = 0; col < k; col += b)
         t_elements = std::max(t_elements, schedule_of(plan, m - col, std::min(b, k - col)).t_elements);
       // W is as wide as what Q may be applied to in one go
-      blocked_ = BlockedWorkspace<B, T>(carver, m, std::max(n, k), batch, b, t_elements);
+      blocked_ = BlockedWorkspace<B, T>(carver, m, std::max(n, k), batch, b, block, t_elements);
     } else {
       t_ = carver.template matrix<T>(std::max<Index>(schedule_of(plan, m, k).t_elements, 1), 1);
     }
@@ -65,7 +66,8 @@ class Factorization : Pieces<B, T> {
   using Mat = backend::DeviceMatrix<B, T>;
 
   /// Allocates everything that `plan` needs. `in_place`: memory of the user that becomes v_.
-  Factorization(Queue queue, Plan plan, std::optional<Mat> in_place = {}) : queue_(std::move(queue)), plan_(std::move(plan)) {
+  Factorization(Queue queue, Plan plan, std::optional<Mat> in_place = {})
+      : queue_(std::move(queue)), plan_(std::move(plan)) {
     make_schedules();
     plan_.workspace_bytes = workspace_bytes(plan_, in_place.has_value());
     memory_ = Buffer<B>(queue_, plan_.workspace_bytes);
@@ -144,9 +146,9 @@ class Factorization : Pieces<B, T> {
     return out;
   }
 
-  /// 1 x k: tau of the LAPACK-shaped reflectors, a view of the T factors' diagonals panel by panel.
+  /// 1 x k: tau of the LAPACK-shaped reflectors, copied from the T factors' diagonals block by block.
   Mat tau_row() {
-    const Index b = plan_.panel_cols;
+    const Index b = plan_.block_cols;
     tau_ = Buffer<B>(queue_, std::max<Index>(k(), 1) * static_cast<Index>(sizeof(T)));
     const Mat tau{tau_.template as<T>(), 1, k(), 1, 0, 1};
     for (Index p = 0; p * b < k(); ++p) {
@@ -176,7 +178,8 @@ class Factorization : Pieces<B, T> {
   void make_schedules() {
     const TreeShape shape{plan_.block_rows, plan_.arity, plan_.inner};
     if (plan_.algorithm == Algorithm::blocked) {
-      blocked_schedule_ = make_blocked_schedule<B>(queue_, plan_.rows, plan_.cols, plan_.count, plan_.panel_cols, shape);
+      blocked_schedule_ = make_blocked_schedule<B>(queue_, plan_.rows, plan_.cols, plan_.count, plan_.panel_cols,
+                                                   plan_.block_cols, shape);
     } else {
       tree_ = std::make_unique<DeviceSchedule<B>>(
           queue_, make_schedule(plan_.rows, plan_.cols, plan_.count, plan_.panel_cols, shape));
@@ -187,11 +190,11 @@ class Factorization : Pieces<B, T> {
   void apply_blocked_columns(backend::Op op, const Mat& c, bool identity) {
     const Index wide = std::max<Index>(blocked_.w.cols, 1);
     if (identity && c.cols <= wide) {
-      apply_blocked(queue_, plan_.panel_cols, v_, t_, op, c, blocked_, true);
+      apply_blocked(queue_, v_, t_, op, c, blocked_, true);
       return;
     }
     for (Index first = 0; first < c.cols; first += wide)
-      apply_blocked(queue_, plan_.panel_cols, v_, t_, op, c.columns(first, std::min(wide, c.cols - first)), blocked_);
+      apply_blocked(queue_, v_, t_, op, c.columns(first, std::min(wide, c.cols - first)), blocked_);
   }
 
   Queue queue_;

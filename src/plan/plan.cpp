@@ -53,10 +53,13 @@ std::string Plan::explain() const {
   switch (algorithm) {
     case Algorithm::tsqr: out << ": one panel of all columns, rows reduced by a tree"; break;
     case Algorithm::caqr: out << ": panels by TSQR, each applied to the trailing matrix through its tree"; break;
-    case Algorithm::blocked: out << ": panels by TSQR, Householder vectors rebuilt, trailing matrix by two products"; break;
+    case Algorithm::blocked:
+      out << ": panels by TSQR, Householder vectors rebuilt, trailing matrix by two products";
+      break;
     case Algorithm::cholesky_qr:
-      out << ": " << passes << " pass" << (passes > 1 ? "es" : "") << " over a Gram matrix in double; a condition bound above "
-          << guard_limit << " hands over to caqr on the device";
+      out << ": " << passes << " pass" << (passes > 1 ? "es" : "")
+          << " over a Gram matrix in double; a condition bound above " << guard_limit
+          << " hands over to caqr on the device";
       break;
     case Algorithm::automatic: break;
   }
@@ -69,7 +72,9 @@ std::string Plan::explain() const {
     out << " -> " << heads;
   }
   out << " blocks in the first panel\n";
-  out << "panels: " << panel_cols << " columns, compact WY groups of " << inner << "\n";
+  out << "panels: " << panel_cols << " columns, compact WY groups of " << inner;
+  if (algorithm == Algorithm::blocked) out << ", trailing matrix updated by " << block_cols << " columns at a time";
+  out << "\n";
   out << "workspace: " << workspace_bytes << " bytes\n";
   out << "flops: " << flops << "\n";
   return out.str();
@@ -110,8 +115,10 @@ Algorithm choose(const DeviceProfile& device, const tuning::QRTuning& tuned, con
       p.cols <= device.limits.max_cholesky)
     return Algorithm::cholesky_qr;
   if (k <= max_panel && (p.rows >= 2 * p.cols || k <= tuned.panel_cols)) return Algorithm::tsqr;
-  // a batch, or a tall matrix: the tree's kernels take all of it at once
-  if (p.count > 1 || p.rows >= 4 * p.cols || k <= 8 * tuned.panel_cols) return Algorithm::caqr;
+  // a batch, or a tall matrix: the tree's kernels take all of it at once. They read the trailing matrix once for every
+  // panel, and each of many panels adds its rounding: past a width products in full precision are the better choice.
+  if (p.count > 1 || ((p.rows >= 4 * p.cols || k <= 8 * tuned.panel_cols) && k <= tuned.widest_caqr))
+    return Algorithm::caqr;
   return Algorithm::blocked;
 }
 
@@ -133,8 +140,8 @@ void check_options(const Plan& p, const Options& o, const DeviceProfile& device)
     check(p.cols <= device.limits.max_cholesky, code, "cholesky_qr takes at most ", device.limits.max_cholesky,
           " columns on this device, got ", p.cols);
   }
-  check(p.q != QForm::lapack || p.algorithm == Algorithm::blocked, code, "QForm::lapack comes from the algorithm blocked, not ",
-        to_string(p.algorithm));
+  check(p.q != QForm::lapack || p.algorithm == Algorithm::blocked, code,
+        "QForm::lapack comes from the algorithm blocked, not ", to_string(p.algorithm));
   if (p.algorithm == Algorithm::tsqr) {
     const Index k = std::min(p.rows, p.cols);
     check(k <= device.limits.max_panel_cols, code, "tsqr takes one panel of at most ", device.limits.max_panel_cols,
@@ -160,12 +167,15 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
   p.algorithm = options.algorithm != Algorithm::automatic ? options.algorithm : choose(device, tuned, p, max_panel);
   check_options(p, options, device);
 
-  const int widest = p.algorithm == Algorithm::tsqr      ? static_cast<int>(std::max<Index>(k, 1))
-                     : p.algorithm == Algorithm::blocked ? tuned.blocked_panel_cols
+  const int widest = p.algorithm == Algorithm::tsqr            ? static_cast<int>(std::max<Index>(k, 1))
+                     : p.algorithm == Algorithm::blocked       ? tuned.blocked_panel_cols
                      : tuned.block_bytes > 0 && k <= max_panel ? static_cast<int>(std::max<Index>(k, 1))
                                                                : tuned.panel_cols;
   p.panel_cols = options.panel_cols > 0 && p.algorithm != Algorithm::tsqr ? options.panel_cols : widest;
-  p.panel_cols = std::clamp<int>(p.panel_cols, 1, std::max<int>(1, static_cast<int>(std::min<Index>(k, device.limits.max_panel_cols))));
+  p.panel_cols = std::clamp<int>(p.panel_cols, 1,
+                                 std::max<int>(1, static_cast<int>(std::min<Index>(k, device.limits.max_panel_cols))));
+  p.block_cols = static_cast<int>(std::clamp<Index>((k + p.panel_cols - 1) / p.panel_cols, 1, tuned.panels_per_block)) *
+                 p.panel_cols;
   // the kernels of a device with a narrow panel take one compact-WY group per panel
   p.inner = tuned.block_bytes > 0 ? std::min(tuned.inner, p.panel_cols) : p.panel_cols;
   Index leaf = tuned.block_bytes > 0 ? tuned.block_bytes / (p.panel_cols * scalar_bytes) : tuned.min_block_rows;
@@ -173,8 +183,9 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
   p.block_rows = options.block_rows > 0 ? options.block_rows : std::min<Index>(leaf, device.limits.max_block_rows);
   p.block_rows = std::max<Index>(p.block_rows, 2 * p.panel_cols);  // a leaf must shrink what it is given
   const Index most_heads = device.limits.max_block_rows / p.panel_cols;
-  const Index arity = options.arity > 0 ? options.arity
-                      : tuned.block_bytes > 0 ? tuned.arity : std::max<Index>(tuned.arity, tuned.min_block_rows / p.panel_cols);
+  const Index arity = options.arity > 0       ? options.arity
+                      : tuned.block_bytes > 0 ? tuned.arity
+                                              : std::max<Index>(tuned.arity, tuned.min_block_rows / p.panel_cols);
   p.arity = static_cast<int>(std::clamp<Index>(arity, 2, std::max<Index>(2, most_heads)));
   if (p.algorithm == Algorithm::cholesky_qr) {
     // float data, double Gram: one pass (Yamazaki, Tomov, Dongarra 2015); double data: a second pass takes

@@ -8,13 +8,15 @@
 namespace qrane::tuning {
 
 struct QRTuning {
-  int panel_cols;             // columns of a CAQR panel
-  int inner;                  // columns of a compact-WY group inside a panel
-  Index block_bytes;          // a leaf of the tree holds about this much
-  Index min_block_rows;       // and at least this many rows, or this many times its columns
+  int panel_cols;        // columns of a CAQR panel
+  int inner;             // columns of a compact-WY group inside a panel
+  Index block_bytes;     // a leaf of the tree holds about this much
+  Index min_block_rows;  // and at least this many rows, or this many times its columns
   int min_rows_per_col;
   int arity;                  // triangles per node of the tree
   int blocked_panel_cols;     // columns of a panel of the blocked algorithm
+  int panels_per_block;       // panels whose updates of the trailing matrix are put together
+  int widest_caqr;            // beyond this many columns blocked is preferred
   int widest_single_panel;    // up to here a tall matrix is one panel (TSQR)
   bool prefers_cholesky;      // tall matrices: R only and thin Q by guarded Cholesky QR
   int narrowest_cholesky;     // below this many columns the tree is faster
@@ -27,17 +29,47 @@ struct QRTuning {
 constexpr QRTuning qr_defaults(Backend backend) {
   switch (backend) {
     case Backend::cuda:
-      return {.panel_cols = 32, .inner = 32, .block_bytes = 0, .min_block_rows = 512, .min_rows_per_col = 1,
-              .arity = 8, .blocked_panel_cols = 32, .widest_single_panel = 32, .prefers_cholesky = true,
-              .narrowest_cholesky = 17, .cholesky_rows_per_col = 8};
+      return {.panel_cols = 32,
+              .inner = 32,
+              .block_bytes = 0,
+              .min_block_rows = 512,
+              .min_rows_per_col = 1,
+              .arity = 8,
+              .blocked_panel_cols = 32,
+              .panels_per_block = 8,
+              .widest_caqr = 2048,
+              .widest_single_panel = 32,
+              .prefers_cholesky = true,
+              .narrowest_cholesky = 17,
+              .cholesky_rows_per_col = 8};
     case Backend::opencl:
-      return {.panel_cols = 32, .inner = 32, .block_bytes = 0, .min_block_rows = 256, .min_rows_per_col = 1,
-              .arity = 8, .blocked_panel_cols = 32, .widest_single_panel = 32, .prefers_cholesky = false,
-              .narrowest_cholesky = 17, .cholesky_rows_per_col = 8};
+      return {.panel_cols = 32,
+              .inner = 32,
+              .block_bytes = 0,
+              .min_block_rows = 256,
+              .min_rows_per_col = 1,
+              .arity = 8,
+              .blocked_panel_cols = 32,
+              .panels_per_block = 8,
+              .widest_caqr = 2048,
+              .widest_single_panel = 32,
+              .prefers_cholesky = false,
+              .narrowest_cholesky = 17,
+              .cholesky_rows_per_col = 8};
     default:
-      return {.panel_cols = 128, .inner = 32, .block_bytes = 512 << 10, .min_block_rows = 256, .min_rows_per_col = 4,
-              .arity = 4, .blocked_panel_cols = 64, .widest_single_panel = 512, .prefers_cholesky = false,
-              .narrowest_cholesky = 17, .cholesky_rows_per_col = 8};
+      return {.panel_cols = 128,
+              .inner = 32,
+              .block_bytes = 512 << 10,
+              .min_block_rows = 256,
+              .min_rows_per_col = 4,
+              .arity = 4,
+              .blocked_panel_cols = 32,
+              .panels_per_block = 4,
+              .widest_caqr = 2048,
+              .widest_single_panel = 512,
+              .prefers_cholesky = false,
+              .narrowest_cholesky = 17,
+              .cholesky_rows_per_col = 8};
   }
 }
 
