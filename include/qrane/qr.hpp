@@ -28,6 +28,9 @@ enum class QForm {
   none,      ///< R only
 };
 
+/// How `blocked` factors its panels. A Cholesky panel carries its guard and its tree with it.
+enum class PanelKind { automatic, tree, cholesky };
+
 enum class Columns { thin, full };
 enum class Side { left, right };
 
@@ -40,11 +43,11 @@ struct Options {
   Algorithm algorithm = Algorithm::automatic;
   QForm q = QForm::implicit;
   bool check_finite = false;     ///< refuse NaN and Inf, naming the first (waits for the device)
-  bool borrow_a = false;         ///< the user keeps A alive: refinement and refactorization may read it
   // 0 means: from the tuned table. For experiments and tests; illegal values are refused.
   std::int64_t block_rows = 0;   ///< rows of a leaf of the tree
   int arity = 0;                 ///< triangles combined by one node of the tree
   int panel_cols = 0;            ///< columns of a panel
+  PanelKind panel_kind = PanelKind::automatic;
 };
 
 /// The decisions made for one shape on one device, before any number is touched.
@@ -58,8 +61,8 @@ struct Plan {
   int inner = 0;             ///< columns of one compact-WY group inside a panel
   Index block_rows = 0;      ///< rows of a leaf
   int arity = 0;             ///< triangles per node of the tree
-  double guard_limit = 0;    ///< cholesky_qr: largest accepted bound on the condition number
-  int passes = 1;            ///< cholesky_qr: Gram-and-multiply passes
+  double guard_limit = 0;    ///< where passes > 0: largest accepted bound on the condition number
+  int passes = 0;            ///< Gram-and-multiply passes of cholesky_qr, or of blocked's panels (0: by TSQR)
   std::int64_t workspace_bytes = 0;  ///< device memory it takes: results, reflectors, scratch
   double flops = 0;          ///< canonical: 2 m n^2 - 2 n^3 / 3 for m >= n (per matrix times count)
 
@@ -67,7 +70,7 @@ struct Plan {
   std::string explain() const;
 };
 
-/// R of a rank-revealing look at a factorization.
+/// What column pivoting of R says about the rank.
 struct RankReport {
   Index rank = 0;              ///< columns of the pivoted R whose diagonal exceeds tolerance
   Index full = 0;              ///< min(m, n)
@@ -89,10 +92,10 @@ struct SolveOptions {
 template <class T>
 struct Solution {
   Matrix<T> x;          ///< n x nrhs, where the right-hand side lives
-  Index rank = 0;       ///< < min(m, n): A is rank-deficient to the tolerance, and x is basic or of least norm
-  double condition = 0; ///< estimate of R's condition number
+  Index rank = 0;       ///< < full: A is rank-deficient to the tolerance, and x is basic or of least norm
+  Index full = 0;       ///< min(m, n)
+  double condition = 0; ///< estimate of R's 1-norm condition number
   bool deficient() const { return rank < full; }
-  Index full = 0;
 };
 
 /// V (strictly below the diagonal) and R (upper triangle) in one m x n matrix, tau of length min(m, n):
@@ -120,31 +123,36 @@ class QR {
   Index cols() const;
   const Plan& plan() const;
 
-  /// R, min(m, n) x n upper trapezoidal with zeros below (max: `Columns::full` gives m x n).
+  /// R, upper trapezoidal with zeros below: min(m, n) x n, or m x n with Columns::full.
   Matrix<T> r(Columns columns = Columns::thin) const;
-  /// Q, m x min(m, n), or m x m. Throws Error{unavailable} when QForm does not keep it.
+  /// Q, m x min(m, n), or m x m with Columns::full (LAPACK name: orgqr). Throws Error{unavailable} when the QForm does
+  /// not give it: none of it with QForm::none, not the full one with QForm::thin.
   Matrix<T> q(Columns columns = Columns::thin) const;
-  /// C := Q C or C Q (full m x m Q; with QForm::thin, C := Q C needs apply to n rows: see q()). C in place.
+  /// C := Q C (C has m rows) or C Q (C has m columns) with the full m x m Q, in place, in host or device memory; Q is
+  /// not formed (LAPACK name: ormqr). Throws Error{unavailable} unless QForm::implicit or lapack kept the reflectors.
   void apply_q(MatrixView<T> c, Side side = Side::left) const;
-  /// C := Q^T C or C Q^T, in place.
+  /// C := Q^T C or C Q^T, in place; otherwise as apply_q.
   void apply_qt(MatrixView<T> c, Side side = Side::left) const;
-  /// Least-squares solution of A x = b (least norm when m < n); reports rank deficiency in the result.
+  /// Least-squares solution of A x = b for every column of b, m x nrhs (of least norm when m < n); rank deficiency is
+  /// in the result. Throws Error{unavailable} with QForm::none, Error{rank_deficient} where options refuse it.
   Solution<T> solve(MatrixView<const T> b, const SolveOptions& options = {}) const;
   Solution<T> solve(const Matrix<T>& b, const SolveOptions& options = {}) const { return solve(b.view(), options); }
 
   /// Estimate of R's 1-norm condition number (min(m,n) leading columns).
   double condition() const;
+  /// Rank by column pivoting of R. Here and below `tolerance` is relative to the pivoted R's largest diagonal element;
+  /// < 0: max(m, n) eps.
   RankReport rank(double tolerance = -1) const;
-  /// Sign and logarithm of det A. Square A only.
+  /// Sign and logarithm of det A. Square A only; Error{unavailable} unless QForm::implicit or lapack.
   Determinant determinant() const;
-  /// Orthonormal basis of A's range, m x rank.
+  /// Orthonormal basis of A's range, m x rank. Error{unavailable} with QForm::none.
   Matrix<T> range_basis(double tolerance = -1) const;
   /// Orthonormal basis of A's null space, n x (n - rank).
   Matrix<T> null_space_basis(double tolerance = -1) const;
   /// LAPACK's geqrf result; QForm::lapack only (LAPACK name: geqrf).
   Reflectors<T> reflectors() const;
 
-  /// 1 when a Cholesky-based plan handed over to the Householder tree on this data, else 0 (waits).
+  /// Whether a Cholesky-based plan handed over to the Householder tree on this data (waits).
   bool fell_back() const;
 
   /// Factors another matrix of the same shape in the same memory: nothing is allocated after the first call.
@@ -171,6 +179,7 @@ class BatchQR {
   Matrix<T> r() const;
   /// All thin Q's side by side: m x (min(m, n) * count).
   Matrix<T> q() const;
+  /// Factors another batch of the same shape and count in the same memory.
   void refactor(BatchView<const T> a);
 
   explicit BatchQR(std::unique_ptr<detail::QRState<T>> state);
@@ -201,6 +210,7 @@ QR<T> qr(const Context& context, const Matrix<T>& a, const Options& options = {}
 template <class T>
 QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options = {});
 
+/// Factors copies of all matrices of the batch.
 template <class T>
 BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options = {});
 

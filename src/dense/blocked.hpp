@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocked Householder QR with LAPACK-shaped reflectors: each panel by TSQR, its Householder vectors
-// rebuilt from the thin Q (Ballard et al. 2015, section 5), the trailing matrix by two products.
+// Blocked Householder QR with LAPACK-shaped reflectors: each panel by TSQR or guarded Cholesky QR, its
+// Householder vectors rebuilt from the thin Q (Ballard et al. 2015, section 5), the trailing matrix by two
+// products.
 //
-//      panel P  --TSQR-->  thin Q, R  --reconstruct-->  V (unit lower trapezoidal), T, S R
+//      panel P  -->  thin Q, R  --reconstruct-->  V (unit lower trapezoidal), T, S R
 //      C := C - V (Tᵀ (Vᵀ C))
 //
 // Two levels: panels of b columns update only the rest of their block of B columns (B a multiple of b); the
@@ -18,7 +19,7 @@
 #include <memory>
 #include <vector>
 
-#include "dense/caqr.hpp"
+#include "dense/cholesky_qr.hpp"
 
 namespace qrane::dense {
 
@@ -41,26 +42,40 @@ BlockedSchedule<B> make_blocked_schedule(typename B::Queue& queue, Index rows, I
     const Index b = std::min<Index>(panel_cols, k - col);
     TreeShape own = shape;
     own.inner = std::min<int>(shape.inner, static_cast<int>(b));
-    Schedule panel = make_schedule(rows - col, b, batch, static_cast<int>(b), own);
+    Schedule panel = make_schedule(rows - col, b, batch, own.inner, own);
     s.panels.push_back(std::make_unique<DeviceSchedule<B>>(queue, std::move(panel)));
   }
   return s;
 }
 
+/// How the thin Q of a panel comes about: by Cholesky QR where passes > 0 and the panel is tall, else by TSQR.
+struct PanelMethod {
+  int cholesky_passes = 0;
+  double guard_limit = 0;
+  bool cholesky(Index rows, Index cols) const { return cholesky_passes > 0 && rows >= 2 * cols; }
+};
+
 /// Memory that a blocked factorization uses for one panel and one block at a time.
 template <class B, class T>
 struct BlockedWorkspace {
-  backend::DeviceMatrix<B, T> panel;      // m x b: copy of the panel, then its V as a full matrix
+  backend::DeviceMatrix<B, T> panel;      // m x b: copy of the panel for its tree, then its V as a full matrix
   backend::DeviceMatrix<B, T> q;          // m x b: thin Q
+  backend::DeviceMatrix<B, T> r;          // b x b: the panel's R
   backend::DeviceMatrix<B, T> u_inverse;  // b x b
   backend::DeviceMatrix<B, T> v;          // m x B: V of a block as a full matrix
   backend::DeviceMatrix<B, T> gram;       // B x B: its Vᵀ V
   backend::DeviceMatrix<B, T> w;          // B x n, twice
   backend::DeviceMatrix<B, T> w2;
   typename B::template Pointer<T> t{};  // T factors of a panel's tree
+  PanelMethod method;
+  CholeskyWorkspace<B, T> cholesky;
 
   BlockedWorkspace() = default;
-  BlockedWorkspace(Carver<B>& carver, Index rows, Index cols, Index batch, Index b, Index block, Index t_elements) {
+  BlockedWorkspace(Carver<B>& carver, Index rows, Index cols, Index batch, Index b, Index block, Index t_elements,
+                   const PanelMethod& panel_method)
+      : method(panel_method) {
+    if (method.cholesky(rows, b)) cholesky = CholeskyWorkspace<B, T>(carver, rows, b, t_elements);
+    r = carver.template matrix<T>(b, b, batch);
     panel = carver.template matrix<T>(rows, b, batch);
     q = carver.template matrix<T>(rows, b, batch);
     u_inverse = carver.template matrix<T>(b, b, batch);
@@ -86,21 +101,37 @@ void apply_block_reflector(typename B::Queue& queue, const backend::DeviceMatrix
   queue.gemm(Op::none, Op::none, T(-1), v, w2, T(1), c);
 }
 
+/// work.q and work.r := thin Q and R of a panel.
+template <class B, class T>
+void factor_panel_thin(typename B::Queue& queue, const DeviceSchedule<B>& tree,
+                       const backend::DeviceMatrix<B, T>& panel, const BlockedWorkspace<B, T>& work) {
+  const Index b = panel.cols;
+  const auto q = work.q.block(0, 0, panel.rows, b);
+  const auto r = work.r.block(0, 0, b, b);
+  if (work.method.cholesky(panel.rows, b)) {
+    cholesky_qr(queue, tree, panel, r, q, work.method.cholesky_passes, work.method.guard_limit,
+                work.cholesky.leading(panel.rows, b));
+    return;
+  }
+  const auto copy = work.panel.block(0, 0, panel.rows, b);
+  queue.copy(panel, copy, backend::Part::all);
+  const ImplicitQ<B, T> implicit{&tree, copy, work.t};
+  caqr(queue, implicit);
+  form_q(queue, implicit, q);
+  queue.copy(copy.block(0, 0, b, b), r, backend::Part::upper);
+}
+
 /// Reflectors and T of one panel: rows [col, m), columns [col, col + b) of a.
 template <class B, class T>
 void factor_panel(typename B::Queue& queue, const DeviceSchedule<B>& tree, const backend::DeviceMatrix<B, T>& panel,
                   const backend::DeviceMatrix<B, T>& t, const BlockedWorkspace<B, T>& work) {
   using namespace backend;
   const Index b = panel.cols;
-  const auto copy = work.panel.block(0, 0, panel.rows, b);
   const auto q = work.q.block(0, 0, panel.rows, b);
-  queue.copy(panel, copy, Part::all);
-  const ImplicitQ<B, T> implicit{&tree, copy, work.t};
-  caqr(queue, implicit);
-  form_q(queue, implicit, q);
+  factor_panel_thin(queue, tree, panel, work);
   Reconstruct<B, T> r;
   r.q1 = q.block(0, 0, b, b);
-  r.r = copy.block(0, 0, b, b);
+  r.r = work.r.block(0, 0, b, b);
   r.panel = panel.block(0, 0, b, b);
   r.t = t;
   r.u_inverse = work.u_inverse.block(0, 0, b, b);

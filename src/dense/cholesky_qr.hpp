@@ -4,7 +4,7 @@
 //     G = AᵀA,  G = RᵀR,  Q = A R^-1
 //
 // float data: products and sums in double make one pass backward stable for R to kappa near 1e7
-// (Yamazaki, Tomov, Dongarra, SISC 2015), and Q from one double product rounded once orthogonal to 1e6.
+// (Yamazaki, Tomov, Dongarra, SISC 2015), and Q from one double product, rounded once, orthogonal to 2e5.
 // double data: a second pass on Q (CholeskyQR2; Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa,
 // SISC 2020) repairs what kappa * eps lost, R := R2 R1.
 // The guard bounds the condition number of the column-scaled factor from above (‖R̂‖_F ‖R̂^-1‖_F, with the
@@ -40,6 +40,14 @@ struct CholeskyWorkspace {
     constexpr Index chunk_bytes = Index{256} << 20;
     scratch.bytes = std::max<Index>(std::min<Index>(chunk_bytes, 16 * rows * cols), 32 * cols * 8) + 65536;
     scratch.data = carver.template take<std::byte>(scratch.bytes);
+  }
+
+  /// The same memory for a smaller matrix.
+  CholeskyWorkspace leading(Index rows, Index cols) const {
+    CholeskyWorkspace w = *this;
+    for (auto* a : {&w.gram, &w.r, &w.inverse, &w.r2}) *a = a->block(0, 0, cols, cols);
+    w.v = w.v.block(0, 0, rows, cols);
+    return w;
   }
 };
 

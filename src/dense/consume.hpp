@@ -124,8 +124,8 @@ Solution<T> solve(Factorization<B, T>& f, RankView& rank, const plan::DeviceProf
   load<B, T>(f.queue(), b, y.matrix);
   const DeviceMatrix<B, T> projected = project(f, y.matrix, small.matrix);
   if (out.deficient()) {
-    const HostMatrix host = solve_deficient(rank.pivot(), out.rank, to_host_matrix<B, T>(f.queue(), projected),
-                                            options.least_norm);
+    const HostMatrix host =
+        solve_deficient(rank.pivot(), out.rank, to_host_matrix<B, T>(f.queue(), projected), options.least_norm);
     Matrix<T> host_x = from_host_matrix<T>(host);
     load<B, T>(f.queue(), host_x.view(), x.matrix);
   } else if (m < n) {

@@ -44,7 +44,8 @@ struct Pieces {
       for (Index col = 0; col < k; col += b)
         t_elements = std::max(t_elements, schedule_of(plan, m - col, std::min(b, k - col)).t_elements);
       // W is as wide as what Q may be applied to in one go
-      blocked_ = BlockedWorkspace<B, T>(carver, m, std::max(n, k), batch, b, block, t_elements);
+      blocked_ = BlockedWorkspace<B, T>(carver, m, std::max(n, k), batch, b, block, t_elements,
+                                        PanelMethod{plan.passes, plan.guard_limit});
     } else {
       t_ = carver.template matrix<T>(std::max<Index>(schedule_of(plan, m, k).t_elements, 1), 1);
     }
@@ -52,7 +53,9 @@ struct Pieces {
 
  private:
   static Schedule schedule_of(const Plan& plan, Index rows, Index cols) {
-    return make_schedule(rows, cols, plan.count, plan.panel_cols, {plan.block_rows, plan.arity, plan.inner});
+    // a panel of the blocked algorithm is a matrix of its own, with narrower panels where the device asks for them
+    const int panel_cols = plan.algorithm == Algorithm::blocked ? plan.inner : plan.panel_cols;
+    return make_schedule(rows, cols, plan.count, panel_cols, {plan.block_rows, plan.arity, plan.inner});
   }
 };
 

@@ -46,8 +46,8 @@ Solution<T> solve_transposed(Factorization<B, T>& f, RankView& rank, const backe
     HostMatrix lower(m, m);
     for (Index j = 0; j < m; ++j)
       for (Index i = j; i < m; ++i) lower(i, j) = rank.r(j, i);
-    const Matrix<T> w = from_host_matrix<T>(
-        solve_deficient(pivoted_qr(std::move(lower)), out.rank, to_host_matrix<B, T>(f.queue(), b), options.least_norm));
+    const Matrix<T> w = from_host_matrix<T>(solve_deficient(pivoted_qr(std::move(lower)), out.rank,
+                                                            to_host_matrix<B, T>(f.queue(), b), options.least_norm));
     load<B, T>(f.queue(), w.view(), top);
   } else {
     f.queue().copy(b, top, Part::all);

@@ -8,8 +8,7 @@
 
 namespace qrane::dense {
 
-template <class T>
-HostMatrix transposed(const HostMatrix& a) {
+inline HostMatrix transposed(const HostMatrix& a) {
   HostMatrix out(a.cols, a.rows);
   for (Index j = 0; j < a.cols; ++j)
     for (Index i = 0; i < a.rows; ++i) out(j, i) = a(i, j);
@@ -28,7 +27,8 @@ Matrix<T> place(typename B::Queue& queue, const HostMatrix& a, Memory where) {
 }
 
 template <class B, class T>
-Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixView<const T> a, const SvdOptions& options) {
+Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixView<const T> a,
+           const SvdOptions& options) {
   check_view("A", a);
   const Memory where = a.memory;
   const bool wide = a.rows < a.cols;
@@ -67,7 +67,7 @@ Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixV
     Temporary<B, T> ut(queue, n, m);
     queue.transpose(u.matrix, ut.matrix);
     out.vt = export_matrix<B, T>(queue, ut.matrix, where);
-    out.u = place<B, T>(queue, transposed<T>(small.vt), where);
+    out.u = place<B, T>(queue, transposed(small.vt), where);
   }
   queue.synchronize();
   return out;

@@ -30,8 +30,8 @@ void check_view(const char* name, const MatrixView<T>& v) {
   check(v.ld >= least || v.rows == 0 || v.cols == 0, code, name, ": leading dimension ld = ", v.ld, " is smaller than ",
         row_major ? "cols = " : "rows = ", least);
   const Index outer = std::max<Index>(1, row_major ? v.rows : v.cols);
-  check(v.ld <= std::numeric_limits<Index>::max() / 16 / static_cast<Index>(sizeof(T)) / outer, code, name, ": a ", v.rows,
-        " x ", v.cols, " matrix with ld = ", v.ld, " overflows 64-bit sizes");
+  check(v.ld <= std::numeric_limits<Index>::max() / 16 / static_cast<Index>(sizeof(T)) / outer, code, name, ": a ",
+        v.rows, " x ", v.cols, " matrix with ld = ", v.ld, " overflows 64-bit sizes");
   check(v.data || v.buffer || v.rows == 0 || v.cols == 0, code, name, ": data is null for a ", v.rows, " x ", v.cols,
         " matrix");
 }

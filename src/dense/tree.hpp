@@ -51,7 +51,8 @@ struct TreeShape {
 Index leaf_rows(Index rows, Index cols, Index wanted);
 
 /// Appends the tree of one panel: columns [col, col + cols), rows [row, rows), rows - row >= cols.
-void append_panel(Schedule& schedule, Index rows, Index row, Index col, Index cols, Index batch, const TreeShape& shape);
+void append_panel(Schedule& schedule, Index rows, Index row, Index col, Index cols, Index batch,
+                  const TreeShape& shape);
 
 /// The schedule of CAQR (of TSQR when panel_cols >= min(rows, cols)) on `batch` matrices.
 Schedule make_schedule(Index rows, Index cols, Index batch, int panel_cols, const TreeShape& shape);

@@ -54,7 +54,8 @@ std::string Plan::explain() const {
     case Algorithm::tsqr: out << ": one panel of all columns, rows reduced by a tree"; break;
     case Algorithm::caqr: out << ": panels by TSQR, each applied to the trailing matrix through its tree"; break;
     case Algorithm::blocked:
-      out << ": panels by TSQR, Householder vectors rebuilt, trailing matrix by two products";
+      out << ": panels by " << (passes > 0 ? "guarded Cholesky QR" : "TSQR")
+          << ", Householder vectors rebuilt, trailing matrix by two products";
       break;
     case Algorithm::cholesky_qr:
       out << ": " << passes << " pass" << (passes > 1 ? "es" : "")
@@ -142,6 +143,10 @@ void check_options(const Plan& p, const Options& o, const DeviceProfile& device)
   }
   check(p.q != QForm::lapack || p.algorithm == Algorithm::blocked, code,
         "QForm::lapack comes from the algorithm blocked, not ", to_string(p.algorithm));
+  check(o.panel_kind != PanelKind::cholesky || (p.algorithm == Algorithm::blocked && p.count == 1), code,
+        "PanelKind::cholesky is for blocked and one matrix, not ", to_string(p.algorithm), " and a batch of ", p.count);
+  check(o.panel_kind != PanelKind::cholesky || device.limits.has_double, ErrorCode::unavailable,
+        "PanelKind::cholesky needs a device with double precision");
   if (p.algorithm == Algorithm::tsqr) {
     const Index k = std::min(p.rows, p.cols);
     check(k <= device.limits.max_panel_cols, code, "tsqr takes one panel of at most ", device.limits.max_panel_cols,
@@ -167,32 +172,41 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
   p.algorithm = options.algorithm != Algorithm::automatic ? options.algorithm : choose(device, tuned, p, max_panel);
   check_options(p, options, device);
 
-  const int widest = p.algorithm == Algorithm::tsqr            ? static_cast<int>(std::max<Index>(k, 1))
-                     : p.algorithm == Algorithm::blocked       ? tuned.blocked_panel_cols
-                     : tuned.block_bytes > 0 && k <= max_panel ? static_cast<int>(std::max<Index>(k, 1))
-                                                               : tuned.panel_cols;
-  p.panel_cols = options.panel_cols > 0 && p.algorithm != Algorithm::tsqr ? options.panel_cols : widest;
-  p.panel_cols = std::clamp<int>(p.panel_cols, 1,
-                                 std::max<int>(1, static_cast<int>(std::min<Index>(k, device.limits.max_panel_cols))));
-  p.block_cols = static_cast<int>(std::clamp<Index>((k + p.panel_cols - 1) / p.panel_cols, 1, tuned.panels_per_block)) *
-                 p.panel_cols;
-  // the kernels of a device with a narrow panel take one compact-WY group per panel
-  p.inner = tuned.block_bytes > 0 ? std::min(tuned.inner, p.panel_cols) : p.panel_cols;
-  Index leaf = tuned.block_bytes > 0 ? tuned.block_bytes / (p.panel_cols * scalar_bytes) : tuned.min_block_rows;
-  leaf = std::max({leaf, tuned.min_block_rows, static_cast<Index>(tuned.min_rows_per_col) * p.panel_cols});
+  const bool cholesky_panels =
+      p.algorithm == Algorithm::blocked && options.panel_kind != PanelKind::tree &&
+      (options.panel_kind == PanelKind::cholesky || (tuned.prefers_cholesky && p.count == 1)) &&
+      device.limits.has_double;
+  const bool blocked = p.algorithm == Algorithm::blocked;
+  const bool cached = tuned.block_bytes > 0;  // leaves are sized for a cache, and panels as wide as the matrix allowed
+  const Index widest = p.algorithm == Algorithm::tsqr ? k
+                       : blocked ? (cholesky_panels ? tuned.cholesky_panel_cols : tuned.blocked_panel_cols)
+                       : cached && k <= max_panel ? k
+                                                  : tuned.panel_cols;
+  const Index wished = options.panel_cols > 0 && p.algorithm != Algorithm::tsqr ? options.panel_cols : widest;
+  p.panel_cols = static_cast<int>(std::clamp<Index>(wished, 1, std::max<Index>(k, 1)));
+  p.block_cols = static_cast<int>(std::min<Index>(tuned.block_cols, std::max<Index>(k, 1)) + p.panel_cols - 1) /
+                 p.panel_cols * p.panel_cols;
+  // the kernels of a device with narrow panels take one compact-WY group per panel
+  const int narrow = std::min(p.panel_cols, device.limits.max_panel_cols);
+  p.inner = cached ? std::min(tuned.inner, narrow) : narrow;
+  if (!blocked && !cached) p.panel_cols = narrow;
+  const Index tree_cols = blocked ? p.inner : p.panel_cols;  // of the trees; a wider panel of blocked has several
+  Index leaf = cached ? tuned.block_bytes / (tree_cols * scalar_bytes) : tuned.min_block_rows;
+  leaf = std::max({leaf, tuned.min_block_rows, tuned.min_rows_per_col * tree_cols});
   p.block_rows = options.block_rows > 0 ? options.block_rows : std::min<Index>(leaf, device.limits.max_block_rows);
-  p.block_rows = std::max<Index>(p.block_rows, 2 * p.panel_cols);  // a leaf must shrink what it is given
-  const Index most_heads = device.limits.max_block_rows / p.panel_cols;
-  const Index arity = options.arity > 0       ? options.arity
-                      : tuned.block_bytes > 0 ? tuned.arity
-                                              : std::max<Index>(tuned.arity, tuned.min_block_rows / p.panel_cols);
+  p.block_rows = std::max<Index>(p.block_rows, 2 * tree_cols);  // a leaf must shrink what it is given
+  const Index most_heads = device.limits.max_block_rows / tree_cols;
+  const Index arity = options.arity > 0 ? options.arity
+                      : cached          ? tuned.arity
+                                        : std::max<Index>(tuned.arity, tuned.min_block_rows / tree_cols);
   p.arity = static_cast<int>(std::clamp<Index>(arity, 2, std::max<Index>(2, most_heads)));
-  if (p.algorithm == Algorithm::cholesky_qr) {
+  if (p.algorithm == Algorithm::cholesky_qr || cholesky_panels) {
     // float data, double Gram: one pass (Yamazaki, Tomov, Dongarra 2015); double data: a second pass takes
     // the error from kappa * eps to eps as long as the first factor exists
     p.passes = scalar_bytes == 4 ? 1 : 2;
-    // An explicit Q from one pass loses kappa^2 * 2^-53: 2e5 keeps that near float's own rounding.
-    p.guard_limit = scalar_bytes == 4 && p.q == QForm::thin ? 2e5 : 1e7;
+    // An explicit Q from one pass loses kappa^2 * 2^-53: 2e5 keeps that near float's own rounding, and 5e4 near
+    // that of one panel among many.
+    p.guard_limit = scalar_bytes == 8 ? 1e7 : cholesky_panels ? 5e4 : p.q == QForm::thin ? 2e5 : 1e7;
   }
   return p;
 }

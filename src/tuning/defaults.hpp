@@ -14,8 +14,9 @@ struct QRTuning {
   Index min_block_rows;  // and at least this many rows, or this many times its columns
   int min_rows_per_col;
   int arity;                  // triangles per node of the tree
-  int blocked_panel_cols;     // columns of a panel of the blocked algorithm
-  int panels_per_block;       // panels whose updates of the trailing matrix are put together
+  int blocked_panel_cols;     // columns of a panel of the blocked algorithm, factored by a tree
+  int cholesky_panel_cols;    // the same, factored by Cholesky QR
+  int block_cols;             // columns whose panels update the trailing matrix together
   int widest_caqr;            // beyond this many columns blocked is preferred
   int widest_single_panel;    // up to here a tall matrix is one panel (TSQR)
   bool prefers_cholesky;      // tall matrices: R only and thin Q by guarded Cholesky QR
@@ -36,12 +37,13 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .min_rows_per_col = 1,
               .arity = 8,
               .blocked_panel_cols = 32,
-              .panels_per_block = 8,
+              .cholesky_panel_cols = 64,
+              .block_cols = 256,
               .widest_caqr = 2048,
               .widest_single_panel = 32,
               .prefers_cholesky = true,
-              .narrowest_cholesky = 17,
-              .cholesky_rows_per_col = 8};
+              .narrowest_cholesky = 1,
+              .cholesky_rows_per_col = 4};
     case Backend::opencl:
       return {.panel_cols = 32,
               .inner = 32,
@@ -50,7 +52,8 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .min_rows_per_col = 1,
               .arity = 8,
               .blocked_panel_cols = 32,
-              .panels_per_block = 8,
+              .cholesky_panel_cols = 32,
+              .block_cols = 256,
               .widest_caqr = 2048,
               .widest_single_panel = 32,
               .prefers_cholesky = false,
@@ -64,7 +67,8 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .min_rows_per_col = 4,
               .arity = 4,
               .blocked_panel_cols = 32,
-              .panels_per_block = 4,
+              .cholesky_panel_cols = 32,
+              .block_cols = 128,
               .widest_caqr = 2048,
               .widest_single_panel = 512,
               .prefers_cholesky = false,
