@@ -77,16 +77,13 @@ void trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, Index m, Index
   }
 }
 
-/// While one lives, BLAS calls use the given number of threads: 1 inside our own parallel loops.
-class Threads {
+/// While any lives, BLAS calls of the process use one thread each: our own loops are the parallel ones.
+class SingleThread {
  public:
-  explicit Threads(int count);
-  ~Threads();
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
+  SingleThread();
+  ~SingleThread();
+  SingleThread(const SingleThread&) = delete;
+  SingleThread& operator=(const SingleThread&) = delete;
 };
 
 }  // namespace qrane::backend::cpu::blas

@@ -334,7 +334,7 @@ template <class T, class Body>
 void for_tasks_and_columns(const Apply<Cpu, T>& apply, ThreadPool& workers, Body body) {
   constexpr Index tile = 256;
   const Index tiles = std::max<Index>(1, (apply.c.cols + tile - 1) / tile);
-  blas::Threads single(1);
+  const blas::SingleThread single;
   std::vector<Workspace<T>> work(static_cast<std::size_t>(workers.threads()));
   workers.run(apply.panel.task_count * tiles, operations(apply.panel, apply.c.cols), [&](Index index, int worker) {
     const Index k = index / tiles, first = index % tiles * tile;
@@ -347,7 +347,7 @@ void for_tasks_and_columns(const Apply<Cpu, T>& apply, ThreadPool& workers, Body
 template <class T>
 void Queue::factor(const Panel<Cpu, T>& panel) {
   if (skip()) return;
-  blas::Threads single(1);
+  const blas::SingleThread single;
   std::vector<Workspace<T>> work(static_cast<std::size_t>(threads()));
   workers_->run(panel.task_count, operations(panel, panel.max_cols), [&](Index k, int worker) {
     const BlockTask& task = panel.tasks[k];
@@ -363,7 +363,7 @@ void Queue::factor(const Panel<Cpu, T>& panel) {
 template <class T>
 void Queue::factor_tree(const Panel<Cpu, T>& panel) {
   if (skip()) return;
-  blas::Threads single(1);
+  const blas::SingleThread single;
   std::vector<Workspace<T>> work(static_cast<std::size_t>(threads()));
   workers_->run(panel.task_count, operations(panel, panel.max_cols), [&](Index k, int worker) {
     factor_heads(heads_of(panel, panel.tasks[k]), panel.t + panel.tasks[k].t, panel.inner,

@@ -26,11 +26,23 @@ __attribute__((weak)) char* openblas_get_config(void);
 namespace qrane::backend::cpu {
 
 namespace blas {
-Threads::Threads(int count) : before_(openblas_get_num_threads ? openblas_get_num_threads() : 0) {
-  if (openblas_set_num_threads && before_ != count) openblas_set_num_threads(count);
+namespace {
+std::mutex threads_mutex;
+int threads_users = 0;   // SingleThread objects alive, on whatever threads: the setting is the whole process's
+int threads_before = 0;  // what the first of them found, for the last one to restore
+}  // namespace
+
+SingleThread::SingleThread() {
+  if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+  const std::lock_guard lock(threads_mutex);
+  if (threads_users++ > 0) return;
+  threads_before = openblas_get_num_threads();
+  if (threads_before != 1) openblas_set_num_threads(1);
 }
-Threads::~Threads() {
-  if (openblas_set_num_threads && before_ != 0) openblas_set_num_threads(before_);
+SingleThread::~SingleThread() {
+  if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+  const std::lock_guard lock(threads_mutex);
+  if (--threads_users == 0 && threads_before != 1) openblas_set_num_threads(threads_before);
 }
 }  // namespace blas
 
@@ -279,7 +291,7 @@ void Queue::gemm(Op op_a, Op op_b, T alpha, DeviceMatrix<Cpu, T> a, DeviceMatrix
   const bool by_rows = c.rows > c.cols;
   const Index extent = by_rows ? c.rows : c.cols;
   const Index pieces = c.count == 1 ? std::min<Index>(threads(), std::max<Index>(extent / 16, 1)) : 1;
-  blas::Threads single(1);
+  const blas::SingleThread single;
   workers_->run(c.count * pieces, c.count * c.rows * c.cols * k, [&](Index index, int) {
     const Index i = index / pieces, piece = index % pieces;
     const Index first = extent * piece / pieces, size = extent * (piece + 1) / pieces - first;
@@ -298,7 +310,7 @@ void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha
   if (skip()) return;
   const Index extent = side == Side::left ? b.cols : b.rows;  // independent right-hand sides
   const Index pieces = b.count == 1 ? std::min<Index>(threads(), std::max<Index>(extent / 16, 1)) : 1;
-  blas::Threads single(1);
+  const blas::SingleThread single;
   workers_->run(b.count * pieces, b.count * b.rows * b.cols * a.cols, [&](Index index, int) {
     const Index i = index / pieces, piece = index % pieces;
     const Index first = extent * piece / pieces, size = extent * (piece + 1) / pieces - first;
@@ -319,7 +331,7 @@ void Queue::gram(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, Scratch<Cp
   constexpr Index slab_rows = 4096, most_slabs = 64;
   const Index slabs = std::clamp<Index>(a.rows / slab_rows, 1, most_slabs);
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(slabs));
-  blas::Threads single(1);
+  const blas::SingleThread single;
   workers_->run(slabs, a.rows * n * n, [&](Index slab, int) {
     std::vector<double>& sum = sums[static_cast<std::size_t>(slab)];
     sum.assign(static_cast<std::size_t>(n * n), 0.0);
@@ -352,7 +364,7 @@ void Queue::multiply_wide(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, D
   if (n == 0) return;
   constexpr Index slab_rows = 4096;
   const Index slabs = (a.rows + slab_rows - 1) / slab_rows;
-  blas::Threads single(1);
+  const blas::SingleThread single;
   workers_->run(slabs, a.rows * n * q.cols, [&](Index slab, int) {
     const Index first = slab * slab_rows, rows = std::min(slab_rows, a.rows - first);
     if constexpr (sizeof(T) == 8) {

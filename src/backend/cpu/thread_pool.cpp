@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -69,8 +71,12 @@ struct ThreadPool::State {
 };
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  for (int worker = 1; worker < threads; ++worker)
-    state_->workers.emplace_back([s = state_.get(), worker] { s->serve(worker); });
+  state_->workers.reserve(static_cast<std::size_t>(threads > 1 ? threads - 1 : 0));
+  try {
+    for (int worker = 1; worker < threads; ++worker)
+      state_->workers.emplace_back([s = state_.get(), worker] { s->serve(worker); });
+  } catch (const std::system_error&) {  // the system gives no more threads: those that there are do the work
+  }
 }
 
 ThreadPool::~ThreadPool() {

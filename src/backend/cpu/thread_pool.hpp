@@ -12,7 +12,7 @@ namespace qrane::backend::cpu {
 
 class ThreadPool {
  public:
-  /// `threads` in all, the calling one among them.
+  /// `threads` in all, the calling one among them; fewer where the system gives no more.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
