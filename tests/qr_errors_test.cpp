@@ -106,6 +106,13 @@ TYPED_TEST(QrErrors, DevicesThatAreNotThere) {
   EXPECT_NE(message.find(qrane::to_string(this->backend)), std::string::npos) << message;
   options.device = -1;
   EXPECT_TRUE(refuses([&] { Context context(options); }, ErrorCode::unavailable, {"-1"}));
+  int stream = 0;  // the address of anything: it is refused before it is used
+  options.device = 0;
+  options.stream = &stream;
+  for (const Backend unsuited : {Backend::automatic, Backend::cpu}) {
+    options.backend = unsuited;
+    EXPECT_TRUE(refuses([&] { Context context(options); }, bad, {"stream", qrane::to_string(unsuited)}));
+  }
   const DeviceInfo device = this->context().device();
   EXPECT_EQ(device.backend, this->backend);
   EXPECT_EQ(this->context().backend(), this->backend);

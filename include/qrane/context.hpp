@@ -50,7 +50,8 @@ struct ContextOptions {
   Backend backend = Backend::automatic;  ///< automatic: CUDA, else OpenCL on a GPU, else the CPU
   int device = 0;                        ///< index among the backend's devices
   int threads = 0;                       ///< CPU backend: 0 is all cores
-  void* stream = nullptr;                ///< CUDA: the user's cudaStream_t; OpenCL: a cl_command_queue
+  void* stream = nullptr;                ///< CUDA: your cudaStream_t; OpenCL: your cl_command_queue. Backend named, not
+                                         ///< automatic. null: a stream of qrane's own
   std::int64_t memory_limit_bytes = 0;   ///< 0: the device's own limit; smaller makes allocations fail earlier
 };
 
@@ -58,7 +59,8 @@ struct ContextOptions {
 /// two threads at once is the caller's error; different contexts are safe.
 class Context {
  public:
-  /// Throws Error{unavailable} naming the backend or device that is not there.
+  /// Throws Error{unavailable} naming the backend or device that is not there, Error{invalid_argument} for options that
+  /// make no sense.
   explicit Context(const ContextOptions& options = {});
   /// CUDA, else OpenCL on a GPU, else the CPU.
   static Context best() { return Context(ContextOptions{}); }
@@ -66,7 +68,8 @@ class Context {
   Backend backend() const;
   DeviceInfo device() const;
 
-  /// Uninitialized column-major matrix in this context's device memory.
+  /// Uninitialized column-major matrix in this context's device memory. Throws Error{invalid_argument} for negative or
+  /// overflowing sizes, Error{out_of_memory} with the bytes needed and free.
   template <class T>
   Matrix<T> allocate(Index rows, Index cols) const;
 

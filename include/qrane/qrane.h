@@ -51,7 +51,7 @@ typedef enum qrane_status {
   QRANE_RANK_DEFICIENT = 6,   /* full rank was required (refuse_deficient) and is not there */
   QRANE_DEVICE = 7,           /* the device reported a failure */
   QRANE_INTERRUPTED = 8,      /* not used by the functions here */
-  QRANE_NOT_CONVERGED = 9,    /* an iteration reached its limit where that is an error */
+  QRANE_NOT_CONVERGED = 9,    /* not used by the functions here */
   QRANE_INTERNAL = 99         /* anything else: please report it */
 } qrane_status;
 
@@ -168,7 +168,8 @@ typedef struct qrane_context_options {
   int32_t device;             /* index among the backend's devices */
   int32_t threads;            /* CPU backend; 0: all cores */
   int32_t reserved;           /* zero */
-  void *stream;               /* CUDA: your cudaStream_t; OpenCL: your cl_command_queue; null: qrane makes its own */
+  void *stream;               /* CUDA: your cudaStream_t; OpenCL: your cl_command_queue; null: qrane makes its own.
+                               * Only with the backend named, not automatic */
   int64_t memory_limit_bytes; /* 0: the device's own limit; smaller makes allocations fail earlier */
 } qrane_context_options;
 
@@ -228,7 +229,7 @@ typedef struct qrane_factor_info {
   int32_t algorithm;       /* qrane_algorithm that ran; never automatic */
   int32_t q;               /* qrane_q_form */
   int32_t fell_back;       /* 1: a Cholesky-based plan handed over to the Householder tree on this data */
-  int64_t workspace_bytes; /* that the plan needed beyond the factorization itself */
+  int64_t workspace_bytes; /* device memory it takes: results, reflectors, scratch */
 } qrane_factor_info;
 
 #define QRANE_FACTOR_INFO_INIT {sizeof(qrane_factor_info), 0, 0, 0, 0, 0, 0, 0}

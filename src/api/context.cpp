@@ -37,6 +37,8 @@ std::shared_ptr<detail::Engine> make_engine(const ContextOptions& options) {
     case Backend::cuda: return detail::make_cuda_engine(options);
     case Backend::automatic: break;
   }
+  detail::check(!options.stream, ErrorCode::invalid_argument,
+                "ContextOptions::stream needs a named backend, cuda or opencl, not automatic");
   ContextOptions chosen = options;
   if (const BackendStatus cuda = detail::cuda_status(); cuda.available) {
     chosen.backend = Backend::cuda;
