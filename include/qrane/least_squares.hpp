@@ -7,9 +7,9 @@
 namespace qrane {
 
 struct LeastSquaresOptions {
-  SolveOptions solve;
-  Algorithm algorithm = Algorithm::automatic;
-  bool check_finite = false;
+  SolveOptions solve;  ///< tolerance, and what to do about rank deficiency
+  Algorithm algorithm = Algorithm::automatic;  ///< any but cholesky_qr, which keeps no reflectors
+  bool check_finite = false;  ///< refuse NaN and Inf in A or b, naming the first (waits for the device)
 };
 
 template <class T>
@@ -18,7 +18,8 @@ struct LeastSquaresResult {
   Matrix<double> residual_norms;  ///< nrhs x 1, host: ‖A x - b‖_2 of each column
 };
 
-/// Solves min ‖A x - b‖_2 by QR of A, or of A^T when m < n (LAPACK name: gels; rank-deficient: gelsy).
+/// Solves min ‖A x - b‖_2 for A, m x n, and every column of b, m x nrhs, by QR of A, or of A^T when m < n (LAPACK name:
+/// gels; rank-deficient: gelsy). A and b are only read, in host or device memory; x lives where b does.
 /// A rank-deficient A is reported in the result's rank, and solved as SolveOptions ask.
 template <class T>
 LeastSquaresResult<T> least_squares(const Context& context, MatrixView<const T> a, MatrixView<const T> b,

@@ -31,7 +31,7 @@ struct RobustPcaOptions {
   double lambda_multiplier = 1;   ///< lambda = multiplier / sqrt(max(m, n))
   double mu = 0;                  ///< 0: 1.25 / ‖M‖_2 (inexact_alm), m n / (4 ‖M‖_1) (alternating)
   double rho = 1.5;               ///< inexact_alm: growth of mu
-  bool check_finite = false;
+  bool check_finite = false;      ///< refuse NaN and Inf, naming the first (waits for the device)
   /// Called after every iteration; returning false stops with what there is (converged = false).
   std::function<bool(const RobustPcaProgress&)> on_iteration;
 };
@@ -47,7 +47,8 @@ struct RobustPca {
   double seconds = 0;  ///< of the iterations, without transfers
 };
 
-/// Separates M (m x n, m >= n is the fast shape) into low rank and sparse.
+/// Separates M (m x n, only read; m >= n is the fast shape) into low rank and sparse. Reaching max_iterations is no
+/// error: see RobustPca::converged. Takes five matrices of M's size in device memory, and those of the QR.
 template <class T>
 RobustPca<T> robust_pca(const Context& context, MatrixView<const T> m, const RobustPcaOptions& options = {});
 

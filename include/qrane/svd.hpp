@@ -9,7 +9,7 @@ namespace qrane {
 struct SvdOptions {
   bool vectors = true;            ///< U and V^T, else singular values alone
   Algorithm algorithm = Algorithm::automatic;
-  bool check_finite = false;
+  bool check_finite = false;      ///< refuse NaN and Inf, naming the first (waits for the device)
 };
 
 /// A = U diag(s) V^T with k = min(m, n); where A lives (s too).
@@ -20,7 +20,8 @@ struct Svd {
   Matrix<T> vt;  ///< k x n
 };
 
-/// Thin SVD (LAPACK name: gesdd). QR first, the small R on the host; a wide A goes through its transpose.
+/// Thin SVD of A, m x n, which is only read (LAPACK name: gesdd). QR first, the small R on the host; a wide A goes
+/// through its transpose. Throws Error{not_converged} when LAPACK's SVD of R does not end.
 template <class T>
 Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options = {});
 

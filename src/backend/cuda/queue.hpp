@@ -103,7 +103,7 @@ class Queue {
   template <class T>
   void robust_pca_pass(const RobustPcaPass<Cuda, T>& pass, Scratch<Cuda> scratch);
 
-  /// Beyond the vocabulary: singular values and right singular vectors of a small triangle (launch.hpp).
+  /// Optional in the vocabulary: singular values and right singular vectors of a small triangle.
   void small_svd(const SmallSvd& task);
   std::int32_t max_small_svd() const;
 

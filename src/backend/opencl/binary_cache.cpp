@@ -14,6 +14,8 @@
 #include <iterator>
 #include <system_error>
 
+#include <qrane/error.hpp>
+
 namespace qrane::backend::opencl {
 
 namespace {
@@ -102,7 +104,7 @@ void store_binary(const std::string& key, const std::vector<unsigned char>& bina
   append(text, &checksum, 1);
   static std::atomic<int> serial{0};
   std::filesystem::path beside = path;
-  beside += "." + std::to_string(::getpid()) + "-" + std::to_string(serial++);
+  beside += detail::concat(".", ::getpid(), "-", serial++);
   {
     std::ofstream file(beside, std::ios::binary);
     file.write(text.data(), static_cast<std::streamsize>(text.size()));
