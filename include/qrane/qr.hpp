@@ -142,8 +142,6 @@ class QR {
   double condition() const;
   /// Rank by column pivoting of R. Here and below `tolerance` is relative to the pivoted R's largest diagonal element;
   /// < 0: max(m, n) eps.
-  /// Rank by column pivoting of R. Here and below `tolerance` is relative to the pivoted R's largest diagonal element;
-  /// < 0: max(m, n) eps.
   RankReport rank(double tolerance = -1) const;
   /// Sign and logarithm of det A. Square A only; Error{unavailable} unless QForm::implicit or lapack.
   Determinant determinant() const;
@@ -182,7 +180,6 @@ class BatchQR {
   /// All thin Q's side by side: m x (min(m, n) * count).
   Matrix<T> q() const;
   /// Factors another batch of the same shape and count in the same memory.
-  /// Factors another batch of the same shape and count in the same memory.
   void refactor(BatchView<const T> a);
 
   explicit BatchQR(std::unique_ptr<detail::QRState<T>> state);
@@ -213,7 +210,6 @@ QR<T> qr(const Context& context, const Matrix<T>& a, const Options& options = {}
 template <class T>
 QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options = {});
 
-/// Factors copies of all matrices of the batch.
 /// Factors copies of all matrices of the batch.
 template <class T>
 BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options = {});
