@@ -212,4 +212,66 @@ TYPED_TEST(Kernels, TakesARobustPcaStep) {
   }
 }
 
+/// R V has orthogonal columns whose norms are sigma, V is orthogonal, and the projector is made of both; from nothing and
+/// from the V of a nearby R.
+TYPED_TEST(Kernels, DecomposesASmallTriangle) {
+  using B = typename TestFixture::B;
+  using Queue = typename TestFixture::Queue;
+  if constexpr (requires(Queue& queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
+    constexpr double tau = 0.5, tolerance = 1e-11;
+    for (const Index n : {1, 2, 7, 32, 33, 100}) {
+      SCOPED_TRACE(testing::Message() << "n = " << n);
+      if (n > this->q().max_small_svd()) continue;  // 100 columns need some 160 KiB of shared memory
+      HostMatrix<double> r(n, n, 3), v(n, n, 2), projector(n, n, 1);
+      r.random(60);
+      SmallSvd<B> task;
+      task.v = this->upload(v);
+      task.projector = this->upload(projector);
+      task.sigma = this->upload(std::vector<double>(static_cast<std::size_t>(n), canary<double>));
+      task.threshold = tau;
+      for (const bool guessed : {false, true}) {
+        SCOPED_TRACE(guessed ? "from the last V" : "from nothing");
+        for (Index j = 0; guessed && j < n; ++j) r(j, j) += 1e-3;
+        task.r = this->upload(r);
+        if (guessed) task.guess = task.v;
+        this->q().small_svd(task);
+        const HostMatrix<double> v1 = this->download(task.v, v), p1 = this->download(task.projector, projector);
+        this->expect_canaries(v1);
+        this->expect_canaries(p1);
+        const std::vector<double> sigma = this->download(task.sigma, n);
+        Reference triangle = to_reference(r);
+        for (Index j = 0; j < n; ++j)
+          for (Index i = j + 1; i < n; ++i) triangle(i, j) = 0;  // the kernel does not read it either
+        const Reference basis = to_reference(v1), x = multiply(triangle, false, basis, false);
+        const Reference gram = multiply(x, true, x, false);
+        EXPECT_LE(orthogonality(basis), tolerance);
+        Reference weighted = basis;
+        for (Index j = 0; j < n; ++j) {
+          const Wide s = sigma[static_cast<std::size_t>(j)], before = sigma[static_cast<std::size_t>(std::max<Index>(j, 1) - 1)];
+          EXPECT_LE(s, before);
+          const Wide weight = s > tau ? 1 - tau / s : Wide(0);
+          for (Index i = 0; i < n; ++i) {
+            weighted(i, j) *= weight;
+            this->expect_close(gram(i, j), i == j ? s * s : Wide(0), tolerance * sigma[0] * sigma[0], "(R V)ᵀ R V");
+          }
+        }
+        const Reference expected = multiply(weighted, false, basis, true);
+        for (Index j = 0; j < n; ++j)
+          for (Index i = 0; i < n; ++i) this->expect_close(p1(i, j), expected(i, j), tolerance, "projector");
+      }
+    }
+    HostMatrix<double> poisoned(5, 5), v(5, 5);  // NaN ends too
+    poisoned.random(61);
+    poisoned(1, 3) = std::nan("");
+    SmallSvd<B> task;
+    task.r = this->upload(poisoned);
+    task.v = this->upload(v);
+    task.sigma = this->upload(std::vector<double>(5, 0.0));
+    this->q().small_svd(task);
+    this->q().synchronize();
+  } else {
+    GTEST_SKIP() << "this backend leaves the small SVD to the host";
+  }
+}
+
 }  // namespace qrane::backend::test
