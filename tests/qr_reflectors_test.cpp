@@ -32,7 +32,16 @@ class QrReflectors : public BackendTest<Where> {
  protected:
   using T = typename Where::Scalar;
 
-  static Options lapack(Tree tree = {}) { return options_for({Algorithm::automatic, QForm::lapack}, tree); }
+  static Options lapack(Tree tree = {}, PanelKind kind = PanelKind::automatic) {
+    Options o = options_for({Algorithm::automatic, QForm::lapack}, tree);
+    o.panel_kind = kind;
+    return o;
+  }
+  /// The ways a panel can be factored here: Cholesky panels need double, whatever the scalar.
+  std::vector<PanelKind> kinds() {
+    if (!this->context().device().has_double) return {PanelKind::tree};
+    return {PanelKind::tree, PanelKind::cholesky};
+  }
 
   /// The thin Q that packed and tau stand for: H_0 H_1 ... I.
   static Dense<T> q_of(const Dense<T>& packed, const Dense<T>& tau) {
@@ -59,21 +68,23 @@ TYPED_TEST(QrReflectors, FactorEveryHostileInput) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : {Shape{70, 9}, Shape{20, 20}, Shape{19, 18}, Shape{11, 30}, Shape{40, 1}, Shape{1, 6}})
     for (const Tree tree : {Tree{}, Tree{16, 2, 4}})
-      for (const auto& input : hostile::inputs<T>()) {
-        SCOPED_TRACE(label(input.name, s, {Algorithm::automatic, QForm::lapack}, tree));
-        const auto a = input.make(s.rows, s.cols, 21);
-        auto f = qr<T>(this->context(), a.view(), this->lapack(tree));
-        const auto reflectors = f.reflectors();
-        const auto packed = this->host(reflectors.packed), tau = this->host(reflectors.tau);
-        ASSERT_TRUE(has_shape(packed, s.rows, s.cols));
-        ASSERT_TRUE(has_shape(tau, std::min(s.rows, s.cols), 1));
-        EXPECT_TRUE(is_qr_of(a, this->q_of(packed, tau), this->r_of(packed, tau.rows)));
-        EXPECT_EQ(this->r_of(packed, tau.rows), this->host(f.r()));
-        for (Index j = 0; j < tau.rows; ++j) {
-          const double t = static_cast<double>(tau(j, 0));
-          EXPECT_TRUE(t == 0 || (t >= 1 - 1e-5 && t <= 2 + 1e-5)) << "tau(" << j << ") = " << t;
+      for (const auto& input : hostile::inputs<T>())
+        for (const PanelKind kind : this->kinds()) {
+          SCOPED_TRACE(label(input.name, s, {Algorithm::automatic, QForm::lapack}, tree));
+          SCOPED_TRACE(kind == PanelKind::tree ? "tree panels" : "Cholesky panels");
+          const auto a = input.make(s.rows, s.cols, 21);
+          auto f = qr<T>(this->context(), a.view(), this->lapack(tree, kind));
+          const auto reflectors = f.reflectors();
+          const auto packed = this->host(reflectors.packed), tau = this->host(reflectors.tau);
+          ASSERT_TRUE(has_shape(packed, s.rows, s.cols));
+          ASSERT_TRUE(has_shape(tau, std::min(s.rows, s.cols), 1));
+          EXPECT_TRUE(is_qr_of(a, this->q_of(packed, tau), this->r_of(packed, tau.rows)));
+          EXPECT_EQ(this->r_of(packed, tau.rows), this->host(f.r()));
+          for (Index j = 0; j < tau.rows; ++j) {
+            const double t = static_cast<double>(tau(j, 0));
+            EXPECT_TRUE(t == 0 || (t >= 1 - 1e-5 && t <= 2 + 1e-5)) << "tau(" << j << ") = " << t;
+          }
         }
-      }
 }
 
 TYPED_TEST(QrReflectors, AreGeqrfsOnAWellConditionedMatrix) {
