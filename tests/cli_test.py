@@ -7,6 +7,7 @@ usage: cli_test.py PATH-OF-QRANE [Matrices|BadInput ...]
 import gzip
 import json
 import os
+import shutil
 
 import numpy as np
 
@@ -299,6 +300,8 @@ class BadInput(CliCase):
         self.assertFalse((self.dir / "out").exists())
 
     def test_background_refuses(self):
+        if shutil.which("ffmpeg") is None:
+            self.skipTest("no ffmpeg program")
         self.save("v.npy", np.zeros((6, 8, 8), np.uint8))
         for flags, words in ((("--size", "8"), ["--size", "8"]), (("--size", "0x4"), ["--size", "0x4"]),
                              (("--frames", "-1"), ["--frames", "-1"]), (("--window", "1"), ["--window", "1"]),

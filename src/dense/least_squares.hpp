@@ -4,6 +4,8 @@
 
 #include <qrane/least_squares.hpp>
 
+#include <algorithm>
+
 #include "dense/consume.hpp"
 
 namespace qrane::dense {
@@ -16,13 +18,31 @@ Matrix<double> residual_norms(typename B::Queue& queue, const backend::DeviceMat
   Matrix<double> norms = Matrix<double>::host(r.cols, 1);
   if (a.cols > 0) queue.gemm(Op::none, Op::none, T(-1), a, x, T(1), r);
   const Index scratch_bytes = Index{1} << 20;
-  const Buffer<B> memory(queue, std::max<Index>(r.cols, 1) * 256 + scratch_bytes);
-  const backend::Scratch<B> scratch{memory.template as<std::byte>(r.cols * 256), scratch_bytes};
-  for (Index c = 0; c < r.cols; ++c) queue.sum_squares(r.columns(c, 1), memory.template as<double>(c * 256), scratch);
-  for (Index c = 0; c < r.cols; ++c) {
-    queue.download(memory.template as<double>(c * 256), norms.data() + c, 1);
-    norms.data()[c] = std::sqrt(norms.data()[c]);
+  const Buffer<B> memory(queue, r.cols * 8 + 256 + scratch_bytes);
+  const backend::Scratch<B> scratch{memory.template as<std::byte>((r.cols * 8 + 255) / 256 * 256), scratch_bytes};
+  const auto sums = memory.template as<double>();
+  const auto measure = [&](const backend::DeviceMatrix<B, T>& a) {
+    for (Index c = 0; c < a.cols; ++c) queue.sum_squares(a.columns(c, 1), sums + c, scratch);
+    queue.download(sums, norms.data(), a.cols);
+  };
+  if (r.cols == 0) return norms;
+  measure(r);
+  const double largest = *std::max_element(norms.data(), norms.data() + r.cols);
+  double scale = 1;
+  if (!(largest < 1e290) || largest < 1e-290) {  // squares near an end of double's range: again, scaled to about 1
+    queue.max_abs(r, sums, scratch);
+    double most = 0;
+    queue.download(sums, &most, 1);
+    if (most > 0 && std::isfinite(most)) {
+      scale = std::ldexp(1.0, std::clamp(-std::ilogb(most), -1000, sizeof(T) == 4 ? 100 : 1000));
+      Temporary<B, T> identity(queue, r.cols, r.cols), scaled(queue, r.rows, r.cols);
+      queue.fill(identity.matrix, T(0), static_cast<T>(scale));
+      queue.gemm(Op::none, Op::none, T(1), r, identity.matrix, T(0), scaled.matrix);
+      measure(scaled.matrix);
+      queue.synchronize();
+    }
   }
+  for (Index c = 0; c < r.cols; ++c) norms.data()[c] = std::sqrt(norms.data()[c]) / scale;
   return norms;
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <new>
 #include <stdexcept>
+#include <tuple>
 
 #include <io/file_error.hpp>
 #include <io/matrix_market.hpp>
@@ -237,32 +238,41 @@ Entry Reader::entry(const MatrixMarketHeader& header, std::string_view first) {
   return e;
 }
 
-/// Entries stably ordered by key(entry) in 0..keys-1; starts[k] is then the first entry of key k.
+/// Entries stably ordered by key(entry) in 0..keys-1.
 template <class Key>
-std::vector<Entry> counting_sort(const std::vector<Entry>& entries, std::int64_t keys, Key key,
-                                 std::vector<std::int64_t>& starts) {
-  starts.assign(static_cast<std::size_t>(keys) + 1, 0);
+std::vector<Entry> counting_sort(const std::vector<Entry>& entries, std::int64_t keys, Key key) {
+  std::vector<std::int64_t> starts(static_cast<std::size_t>(keys) + 1, 0);
   for (const Entry& e : entries) ++starts[key(e) + 1];
   for (std::int64_t k = 0; k < keys; ++k) starts[k + 1] += starts[k];
-  std::vector<std::int64_t> next(starts.begin(), starts.end() - 1);
   std::vector<Entry> sorted(entries.size());
-  for (const Entry& e : entries) sorted[next[key(e)]++] = e;
+  for (const Entry& e : entries) sorted[starts[key(e)]++] = e;
   return sorted;
 }
 
+/// Column by column, rows ascending, duplicates in the file's order.
+std::vector<Entry> ordered(std::int64_t rows, std::int64_t cols, std::vector<Entry> entries) {
+  const auto row = [](const Entry& e) { return e.row; };
+  const auto col = [](const Entry& e) { return e.col; };
+  // a header may claim any number of rows; only entries that are there pay for arrays of that length
+  if (std::max(rows, cols) > 8 * static_cast<std::int64_t>(entries.size()) + 65536) {
+    std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+      return std::tuple(a.col, a.row) < std::tuple(b.col, b.row);
+    });
+    return entries;
+  }
+  return counting_sort(counting_sort(entries, rows, row), cols, col);
+}
+
 Sparse<double> compress(std::int64_t rows, std::int64_t cols, std::vector<Entry> entries) {
-  std::vector<std::int64_t> starts;
-  entries = counting_sort(
-      entries, rows, [](const Entry& e) { return e.row; }, starts);
-  entries = counting_sort(
-      entries, cols, [](const Entry& e) { return e.col; }, starts);
+  entries = ordered(rows, cols, std::move(entries));
   Sparse<double> a{rows, cols, {}, {}, {}};
   a.col_ptr.reserve(static_cast<std::size_t>(cols) + 1);
   a.row_idx.reserve(entries.size());
   a.values.reserve(entries.size());
+  std::size_t p = 0;
   for (std::int64_t j = 0; j < cols; ++j) {
     a.col_ptr.push_back(a.nonzeros());
-    for (std::int64_t p = starts[j]; p < starts[j + 1]; ++p) {
+    for (; p < entries.size() && entries[p].col == j; ++p) {
       const bool again = a.nonzeros() > a.col_ptr[j] && a.row_idx.back() == entries[p].row;
       if (again) {
         a.values.back() += entries[p].value;
