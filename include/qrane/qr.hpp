@@ -152,7 +152,8 @@ class QR {
   /// LAPACK's geqrf result; QForm::lapack only (LAPACK name: geqrf).
   Reflectors<T> reflectors() const;
 
-  /// Whether a Cholesky-based plan handed over to the Householder tree on this data (waits).
+  /// Whether a cholesky_qr plan handed over to the Householder tree on this data (waits). The panels of `blocked`
+  /// hand over by themselves and do not report it.
   bool fell_back() const;
 
   /// Factors another matrix of the same shape in the same memory: nothing is allocated after the first call.

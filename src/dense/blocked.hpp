@@ -101,16 +101,16 @@ void apply_block_reflector(typename B::Queue& queue, const backend::DeviceMatrix
   queue.gemm(Op::none, Op::none, T(-1), v, w2, T(1), c);
 }
 
-/// work.q and work.r := thin Q and R of panel number `index`.
+/// work.q and work.r := thin Q and R of a panel.
 template <class B, class T>
 void factor_panel_thin(typename B::Queue& queue, const DeviceSchedule<B>& tree,
-                       const backend::DeviceMatrix<B, T>& panel, Index index, const BlockedWorkspace<B, T>& work) {
+                       const backend::DeviceMatrix<B, T>& panel, const BlockedWorkspace<B, T>& work) {
   const Index b = panel.cols;
   const auto q = work.q.block(0, 0, panel.rows, b);
   const auto r = work.r.block(0, 0, b, b);
   if (work.method.cholesky(panel.rows, b)) {
     cholesky_qr(queue, tree, panel, r, q, work.method.cholesky_passes, work.method.guard_limit,
-                work.cholesky.leading(panel.rows, b, index));
+                work.cholesky.leading(panel.rows, b));
     return;
   }
   const auto copy = work.panel.block(0, 0, panel.rows, b);
@@ -121,14 +121,14 @@ void factor_panel_thin(typename B::Queue& queue, const DeviceSchedule<B>& tree,
   queue.copy(copy.block(0, 0, b, b), r, backend::Part::upper);
 }
 
-/// Reflectors and T of panel number `index`: rows [col, m), columns [col, col + b) of a.
+/// Reflectors and T of one panel: rows [col, m), columns [col, col + b) of a.
 template <class B, class T>
 void factor_panel(typename B::Queue& queue, const DeviceSchedule<B>& tree, const backend::DeviceMatrix<B, T>& panel,
-                  const backend::DeviceMatrix<B, T>& t, Index index, const BlockedWorkspace<B, T>& work) {
+                  const backend::DeviceMatrix<B, T>& t, const BlockedWorkspace<B, T>& work) {
   using namespace backend;
   const Index b = panel.cols;
   const auto q = work.q.block(0, 0, panel.rows, b);
-  factor_panel_thin(queue, tree, panel, index, work);
+  factor_panel_thin(queue, tree, panel, work);
   Reconstruct<B, T> r;
   r.q1 = q.block(0, 0, b, b);
   r.r = work.r.block(0, 0, b, b);
@@ -172,7 +172,6 @@ void blocked(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const
   using namespace backend;
   const Index k = std::min(a.rows, a.cols), m = a.rows;
   queue.fill(t, T(0), T(0));
-  if (work.cholesky.flag_count > 0) clear_flags(queue, work.cholesky);
   for (Index first = 0; first < k; first += schedule.block_cols) {
     const Index end = std::min(first + schedule.block_cols, k);
     const auto block_factor = block_t(t, first / schedule.block_cols, end - first);
@@ -180,8 +179,8 @@ void blocked(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const
       const Index b = std::min(schedule.panel_cols, end - col);
       const auto panel = a.block(col, col, m - col, b);
       const auto panel_factor = block_factor.block(col - first, col - first, b, b);
-      const Index index = col / schedule.panel_cols;
-      factor_panel(queue, *schedule.panels[static_cast<std::size_t>(index)], panel, panel_factor, index, work);
+      factor_panel(queue, *schedule.panels[static_cast<std::size_t>(col / schedule.panel_cols)], panel, panel_factor,
+                   work);
       if (col + b == end) continue;
       const auto v = work.panel.block(0, 0, m - col, b);
       queue.copy(panel, v, Part::unit_lower);

@@ -20,23 +20,19 @@ namespace qrane::dense {
 template <class B, class T>
 struct CholeskyWorkspace {
   backend::DeviceMatrix<B, double> gram, r, inverse, r2;  // n x n
-  typename B::template Pointer<std::int32_t> flags{};  // one for each matrix factored in this memory, see clear_flags
-  Index flag_count = 0;
-  typename B::template Pointer<std::int32_t> failed{};  // of the present one
+  typename B::template Pointer<std::int32_t> failed{};
   typename B::template Pointer<double> condition{};
   backend::DeviceMatrix<B, T> v;        // m x n: Q of the first pass, and the fall-back's reflectors
   typename B::template Pointer<T> t{};  // the fall-back's T factors
   backend::Scratch<B> scratch;
 
   CholeskyWorkspace() = default;
-  CholeskyWorkspace(Carver<B>& carver, Index rows, Index cols, Index t_elements, Index matrices = 1)
-      : flag_count(matrices) {
+  CholeskyWorkspace(Carver<B>& carver, Index rows, Index cols, Index t_elements) {
     gram = carver.template matrix<double>(cols, cols);
     r = carver.template matrix<double>(cols, cols);
     inverse = carver.template matrix<double>(cols, cols);
     r2 = carver.template matrix<double>(cols, cols);
-    flags = carver.template take<std::int32_t>(flag_count + 1);  // cleared in pairs
-    failed = flags;
+    failed = carver.template take<std::int32_t>(8);
     condition = carver.template take<double>(2);
     v = carver.template matrix<T>(rows, cols);
     t = carver.template take<T>(t_elements);
@@ -46,22 +42,14 @@ struct CholeskyWorkspace {
     scratch.data = carver.template take<std::byte>(scratch.bytes);
   }
 
-  /// The same memory for a smaller matrix, with the flag of its own.
-  CholeskyWorkspace leading(Index rows, Index cols, Index flag) const {
+  /// The same memory for a smaller matrix.
+  CholeskyWorkspace leading(Index rows, Index cols) const {
     CholeskyWorkspace w = *this;
-    w.failed = flags + flag;
     for (auto* a : {&w.gram, &w.r, &w.inverse, &w.r2}) *a = a->block(0, 0, cols, cols);
     w.v = w.v.block(0, 0, rows, cols);
     return w;
   }
 };
-
-/// No hand-over yet. Before the first cholesky_qr of a factorization.
-template <class B, class T>
-void clear_flags(typename B::Queue& queue, const CholeskyWorkspace<B, T>& work) {
-  const Index zeros = (work.flag_count + 1) / 2 * 8 / static_cast<Index>(sizeof(T));  // the same bits in any type
-  queue.fill(backend::DeviceMatrix<B, T>{cast_pointer<T>(work.flags), zeros, 1, zeros, 0, 1}, T(0), T(0));
-}
 
 /// Gram matrix and guarded factor of `a` into work.r and work.inverse.
 template <class B, class T>
@@ -84,8 +72,10 @@ template <class B, class T>
 void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const backend::DeviceMatrix<B, T>& a,
                  const backend::DeviceMatrix<B, T>& r, const backend::DeviceMatrix<B, T>& q, int passes, double limit,
                  const CholeskyWorkspace<B, T>& work) {
+  using backend::DeviceMatrix;
   using backend::Part;
   const bool thin = q.cols > 0;
+  queue.fill(DeviceMatrix<B, T>{cast_pointer<T>(work.failed), 1, 1, 1, 0, 1}, T(0), T(0));
   guarded_pass(queue, a, limit, work.r, work);
   if (passes == 1) {
     queue.narrow(work.r, r, Part::upper);

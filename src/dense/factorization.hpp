@@ -89,7 +89,6 @@ class Factorization : Pieces<B, T> {
   void run(const Mat& a) {
     if (plan_.count == 0) return;
     if (plan_.algorithm == Algorithm::cholesky_qr) {
-      clear_flags(queue_, cholesky_);
       cholesky_qr(queue_, *tree_, a, r_, q_, plan_.passes, plan_.guard_limit, cholesky_);
       return;
     }
@@ -164,10 +163,10 @@ class Factorization : Pieces<B, T> {
   }
 
   bool fell_back() {
-    const CholeskyWorkspace<B, T>& used = plan_.algorithm == Algorithm::blocked ? blocked_.cholesky : cholesky_;
-    std::vector<std::int32_t> flags(static_cast<std::size_t>(used.flag_count));
-    if (!flags.empty()) queue_.download(used.flags, flags.data(), used.flag_count);
-    return std::any_of(flags.begin(), flags.end(), [](std::int32_t failed) { return failed != 0; });
+    if (plan_.algorithm != Algorithm::cholesky_qr) return false;
+    std::int32_t failed = 0;
+    queue_.download(cholesky_.failed, &failed, 1);
+    return failed != 0;
   }
 
  private:

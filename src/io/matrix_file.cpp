@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <limits>
 #include <type_traits>
 
@@ -20,12 +22,17 @@ Dense<T> spread(const Sparse<double>& a) {
   detail::check(a.rows == 0 || a.cols <= std::numeric_limits<std::int64_t>::max() / 8 / a.rows,
                 ErrorCode::invalid_argument, "a dense matrix of ", a.rows, " x ", a.cols, " overflows 64-bit sizes");
   Dense<T> dense{a.rows, a.cols, {}};
+  const double bytes = static_cast<double>(a.rows) * static_cast<double>(a.cols) * sizeof(T);
+  const auto refuse = [&] {
+    throw Error(ErrorCode::out_of_memory, detail::concat("a dense matrix of ", a.rows, " x ", a.cols, " needs ", bytes,
+                                                         " bytes, which are not free"));
+  };
+  // Linux hands out more than it has, and ends the program that uses it.
+  if (bytes > static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE))) refuse();
   try {
     dense.values.assign(static_cast<std::size_t>(a.rows * a.cols), T{0});
   } catch (const std::exception&) {
-    throw Error(ErrorCode::out_of_memory,
-                detail::concat("a dense matrix of ", a.rows, " x ", a.cols, " needs ",
-                               a.rows * a.cols * static_cast<std::int64_t>(sizeof(T)), " bytes, which are not free"));
+    refuse();
   }
   for (std::int64_t j = 0; j < a.cols; ++j) {
     for (std::int64_t p = a.col_ptr[j]; p < a.col_ptr[j + 1]; ++p) {

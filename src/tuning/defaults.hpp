@@ -39,7 +39,7 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .blocked_panel_cols = 32,
               .cholesky_panel_cols = 64,
               .block_cols = 256,
-              .widest_caqr = 32,
+              .widest_caqr = 2048,
               .widest_single_panel = 32,
               .prefers_cholesky = true,
               .narrowest_cholesky = 1,
