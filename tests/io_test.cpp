@@ -20,23 +20,17 @@
 #include <io/npy.hpp>
 #include <io/partial_file.hpp>
 
+#include "support/files.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
 using namespace qrane::io;
 using qrane::ErrorCode;
+using qrane::test::expect_error;
 
-/// A fresh directory for each test, removed after it.
-class Io : public ::testing::Test {
+class Io : public qrane::test::InDirectory {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "qrane_io_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
   std::string put(const std::string& name, const std::string& text) const {
     std::ofstream(path(name), std::ios::binary) << text;
     return path(name);
@@ -54,26 +48,7 @@ class Io : public ::testing::Test {
     text << file.rdbuf();
     return text.str();
   }
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
-  }
-
-  fs::path directory_;
 };
-
-/// Runs `action` and expects an Error with this code whose message begins with `begin` and contains `words`.
-void expect_error(ErrorCode code, const std::string& begin, const std::string& words,
-                  const std::function<void()>& action) {
-  try {
-    action();
-    ADD_FAILURE() << "no error; expected: " << begin << " ... " << words;
-  } catch (const qrane::Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(error.code(), code) << message;
-    EXPECT_EQ(message.substr(0, begin.size()), begin);
-    EXPECT_NE(message.find(words), std::string::npos) << message << "\nlacks: " << words;
-  }
-}
 
 const std::string general = "%%MatrixMarket matrix coordinate real general\n";
 const std::string array = "%%MatrixMarket matrix array real general\n";

@@ -17,30 +17,24 @@
 #include <io/image.hpp>
 #include <io/video.hpp>
 
+#include "support/files.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
 using namespace qrane::io;
 using qrane::ErrorCode;
+using qrane::test::expect_error;
 
-class Video : public ::testing::Test {
+class Video : public qrane::test::InDirectory {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "qrane_video_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    directory_ = pattern;
-  }
   void TearDown() override {
-    fs::remove_all(directory_);
+    InDirectory::TearDown();
     // Whatever happened, no child may be left, dead or alive.
     EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
     EXPECT_EQ(errno, ECHILD);
   }
 
-  std::string path(const std::string& name) const { return (directory_ / name).string(); }
-  std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
-  }
   void write_video(const std::string& name, int frames, int width = 64, int height = 48) const {
     VideoWriter writer(path(name), width, height, 10);
     for (int k = 0; k < frames; ++k) writer.write(frame(k, width, height).data());
@@ -57,22 +51,7 @@ class Video : public ::testing::Test {
     }
     return pixels;
   }
-
-  fs::path directory_;
 };
-
-void expect_error(ErrorCode code, const std::string& begin, const std::string& words,
-                  const std::function<void()>& action) {
-  try {
-    action();
-    ADD_FAILURE() << "no error; expected: " << begin << " ... " << words;
-  } catch (const qrane::Error& error) {
-    const std::string message = error.what();
-    EXPECT_EQ(error.code(), code) << message;
-    EXPECT_EQ(message.substr(0, begin.size()), begin);
-    EXPECT_NE(message.find(words), std::string::npos) << message << "\nlacks: " << words;
-  }
-}
 
 int count_frames(VideoReader& reader) {
   std::vector<std::uint8_t> frame(static_cast<std::size_t>(reader.info().width * reader.info().height));
