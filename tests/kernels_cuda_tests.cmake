@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The vocabulary's tests on CUDA; skipped where there is no device.
+# The vocabulary's tests on CUDA, and factorizations as CUDA graphs; skipped where there is no device.
 if(QRANE_WITH_CUDA)
   qrane_add_test(kernels_cuda_test TIMEOUT 600 LABELS cuda LIBRARIES CUDA::cudart_static)
   target_compile_definitions(kernels_cuda_test PRIVATE QRANE_WITH_CUDA=1)
+  qrane_add_test(qr_capture_test TIMEOUT 300 LABELS cuda LIBRARIES CUDA::cudart_static)
 endif()

@@ -40,6 +40,35 @@ TYPED_TEST(QrStorage, GivesTheSameBitsAndLeavesTheInputAlone) {
     }
 }
 
+TYPED_TEST(QrStorage, WritesRAndQIntoTheCallersMatrices) {
+  using T = typename TypeParam::Scalar;
+  const Context& context = this->context();
+  for (const Combo combo : all_combos())
+    for (const Shape s : shapes) {
+      if (!legal(combo, s)) continue;
+      const Index k = std::min(s.rows, s.cols);
+      const auto a = random_normal<T>(s.rows, s.cols, 3);
+      auto f = qr<T>(context, a.view(), options_for(combo, {16, 2, 4}));
+      for (const Storage storage : all_storages) {
+        SCOPED_TRACE(label(to_string(storage), s, combo, {16, 2, 4}));
+        Stored<T> r(context, Dense<T>(k, s.cols, T(7)), storage), q(context, Dense<T>(s.rows, k, T(7)), storage);
+        Dense<T> got_r(k, s.cols), got_q(s.rows, k);
+        f.r_into(r.mutable_view());
+        context.copy<T>(std::as_const(r).view(), got_r.view());
+        EXPECT_EQ(got_r, this->host(f.r()));
+        if (combo.q == QForm::none) {
+          EXPECT_TRUE(refuses([&] { f.q_into(q.mutable_view()); }, ErrorCode::unavailable, {"none"}));
+          continue;
+        }
+        f.q_into(q.mutable_view());
+        context.copy<T>(std::as_const(q).view(), got_q.view());
+        EXPECT_EQ(got_q, this->host(f.q()));
+      }
+      Dense<T> wrong(k + 1, s.cols);
+      EXPECT_TRUE(refuses([&] { f.r_into(wrong.view()); }, ErrorCode::invalid_argument, {std::to_string(k + 1)}));
+    }
+}
+
 TYPED_TEST(QrStorage, ApplyWorksInPlaceInEveryLayout) {
   using T = typename TypeParam::Scalar;
   const Context& context = this->context();

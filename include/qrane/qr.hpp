@@ -128,6 +128,11 @@ class QR {
   /// Q, m x min(m, n), or m x m with Columns::full (LAPACK name: orgqr). Throws Error{unavailable} when the QForm does
   /// not give it: none of it with QForm::none, not the full one with QForm::thin.
   Matrix<T> q(Columns columns = Columns::thin) const;
+  /// The same into the caller's matrix: min(m, n) x n with zeros below the diagonal. Into a column-major matrix in device
+  /// memory it only queues work: like refactor it neither allocates nor waits, and a CUDA graph can capture it.
+  void r_into(MatrixView<T> out) const;
+  /// Thin Q into the caller's m x min(m, n) matrix; otherwise as r_into, and errors as q.
+  void q_into(MatrixView<T> out) const;
   /// C := Q C (C has m rows) or C Q (C has m columns) with the full m x m Q, in place, in host or device memory; Q is
   /// not formed (LAPACK name: ormqr). Throws Error{unavailable} unless QForm::implicit or lapack kept the reflectors.
   void apply_q(MatrixView<T> c, Side side = Side::left) const;
@@ -156,7 +161,9 @@ class QR {
   /// hand over by themselves and do not report it.
   bool fell_back() const;
 
-  /// Factors another matrix of the same shape in the same memory: nothing is allocated after the first call.
+  /// Factors another matrix of the same shape in the same memory: nothing is allocated after the first call. A
+  /// column-major matrix in device memory is factored without waiting for the device or asking the host: a CUDA graph
+  /// captured from the context's stream replays it.
   void refactor(MatrixView<const T> a);
 
   /// For qrane itself.

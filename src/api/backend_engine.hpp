@@ -76,6 +76,24 @@ class QRStateOf final : public QRState<T> {
     return finish(dense::export_matrix<B, T>(f_.queue(), out.matrix, where_));
   }
 
+  void r_into(MatrixView<T> out) override {
+    const Plan& p = f_.plan();
+    write_into(out, f_.k(), p.cols, "R", [&](const Mat& target) {
+      f_.queue().copy(f_.r_source(), target, backend::Part::upper);
+    });
+  }
+
+  void q_into(MatrixView<T> out) override {
+    const Plan& p = f_.plan();
+    check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+    write_into(out, p.rows, f_.k(), "the thin Q", [&](const Mat& target) {
+      if (p.q == QForm::thin)
+        f_.queue().copy(f_.q(), target, backend::Part::all);
+      else
+        f_.form(target);
+    });
+  }
+
   void apply(MatrixView<T> c, Side side, bool transpose) override {
     const Index m = f_.plan().rows;
     dense::check_view("c", c);
@@ -155,6 +173,23 @@ class QRStateOf final : public QRState<T> {
   Matrix<T> finish(Matrix<T> m) {
     f_.queue().synchronize();
     return m;
+  }
+
+  /// Lets `write` fill the caller's matrix, through memory of our own only where the kernels cannot reach it.
+  template <class Write>
+  void write_into(MatrixView<T> out, Index rows, Index cols, const char* what, Write write) {
+    dense::check_view("out", out);
+    check(out.rows == rows && out.cols == cols, ErrorCode::invalid_argument, "out is ", out.rows, " x ", out.cols,
+          ", but ", what, " is ", rows, " x ", cols);
+    if (rows == 0 || cols == 0) return;
+    if (dense::is_resident<B>(out) && out.layout == Layout::column_major) {
+      write(dense::as_device<B>(out));
+      return;
+    }
+    dense::Temporary<B, T> staged(f_.queue(), rows, cols);
+    write(staged.matrix);
+    dense::store<B, T>(f_.queue(), staged.matrix, out);
+    f_.queue().synchronize();
   }
 
   /// The batch on the device: where it is, or copied into the factorization's memory or a staging buffer.

@@ -34,6 +34,14 @@ Matrix<T> QR<T>::q(Columns columns) const {
   return state_->q(columns);
 }
 template <class T>
+void QR<T>::r_into(MatrixView<T> out) const {
+  state_->r_into(out);
+}
+template <class T>
+void QR<T>::q_into(MatrixView<T> out) const {
+  state_->q_into(out);
+}
+template <class T>
 void QR<T>::apply_q(MatrixView<T> c, Side side) const {
   state_->apply(c, side, false);
 }

@@ -13,6 +13,8 @@ class QRState {
   virtual const Plan& plan() const = 0;
   virtual Matrix<T> r(Columns columns) = 0;
   virtual Matrix<T> q(Columns columns) = 0;
+  virtual void r_into(MatrixView<T> out) = 0;
+  virtual void q_into(MatrixView<T> out) = 0;
   virtual void apply(MatrixView<T> c, Side side, bool transpose) = 0;
   virtual Solution<T> solve(MatrixView<const T> b, const SolveOptions& options) = 0;
   virtual double condition() = 0;
