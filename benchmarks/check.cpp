@@ -142,6 +142,44 @@ struct FactorSums {
   }
 };
 
+/// R of A, n x n with anything below the diagonal, by Cholesky of the Gram matrix; empty where that fails.
+template <class T>
+Doubles r_by_gram(MatrixView<const T> a) {
+  const Index n = a.cols, step = chunk_rows(a.rows, n);
+  const std::vector<Index> columns = all_columns(n);
+  Doubles gram(static_cast<std::size_t>(n * n), 0), chunk;
+  for (Index row = 0; row < a.rows; row += step) {
+    const Index rows = std::min(step, a.rows - row);
+    widen_rows(a, row, rows, columns, chunk);
+    add_gram(chunk, rows, n, gram);
+  }
+  const auto size = static_cast<int>(n);
+  if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', size, gram.data(), size) != 0) return {};
+  return gram;
+}
+
+/// The same by Householder QR of [R so far; next chunk of rows].
+template <class T>
+Doubles r_by_householder(MatrixView<const T> a) {
+  const Index n = a.cols, step = std::max(n, chunk_rows(a.rows, n)), height = n + step;
+  const std::vector<Index> columns = all_columns(n);
+  Doubles r(static_cast<std::size_t>(n * n), 0), chunk, stacked, tau(static_cast<std::size_t>(n));
+  for (Index row = 0; row < a.rows; row += step) {
+    const Index rows = std::min(step, a.rows - row);
+    widen_rows(a, row, rows, columns, chunk);
+    stacked.assign(static_cast<std::size_t>(height * n), 0);
+    for (Index j = 0; j < n; ++j) {
+      std::copy_n(r.begin() + j * n, j + 1, stacked.begin() + j * height);
+      std::copy_n(chunk.begin() + j * rows, rows, stacked.begin() + j * height + n);
+    }
+    if (LAPACKE_dgeqrf(LAPACK_COL_MAJOR, static_cast<int>(n + rows), static_cast<int>(n), stacked.data(),
+                       static_cast<int>(height), tau.data()) != 0)
+      return {};
+    for (Index j = 0; j < n; ++j) std::copy_n(stacked.begin() + j * height, j + 1, r.begin() + j * n);
+  }
+  return r;
+}
+
 }  // namespace
 
 template <class T>
@@ -171,29 +209,26 @@ ErrorMeasures check_factors(MatrixView<const T> a, MatrixView<const T> q, Matrix
   return errors;
 }
 
-bool can_check_r_alone(Index rows, Index cols, const CheckBudget& budget) {
+bool can_check_r_alone(Index rows, Index cols, ReferenceR reference, const CheckBudget& budget) {
   const double m = static_cast<double>(rows), n = static_cast<double>(cols);
-  return cols <= 512 && rows >= 2 * cols && m * n * n <= budget.flops;
+  if (cols > 512 || rows < cols) return false;
+  return reference == ReferenceR::gram ? rows >= 2 * cols && m * n * n <= budget.flops : 2 * m * n * n <= budget.flops;
 }
 
 template <class T>
-ErrorMeasures check_r_alone(MatrixView<const T> a, MatrixView<const T> r) {
+ErrorMeasures check_r_alone(MatrixView<const T> a, MatrixView<const T> r, ReferenceR reference) {
   const Index n = a.cols;
   const auto size = static_cast<int>(n);
   const std::vector<Index> columns = all_columns(n);
-  Doubles r2(static_cast<std::size_t>(n * n), 0), chunk, wide_r;
-  const Index step = chunk_rows(a.rows, n);
-  for (Index row = 0; row < a.rows; row += step) {
-    const Index rows = std::min(step, a.rows - row);
-    widen_rows(a, row, rows, columns, chunk);
-    add_gram(chunk, rows, n, r2);
-  }
+  Doubles wide_r;
   ErrorMeasures errors;
-  errors.how = "polar factor";
+  errors.how = reference == ReferenceR::gram ? "polar factor" : "polar factor, Householder reference";
   errors.residual = std::numeric_limits<double>::quiet_NaN();
   widen_rows(r, 0, n, columns, wide_r);
   const bool finite = std::all_of(wide_r.begin(), wide_r.end(), [](double x) { return std::isfinite(x); });
-  if (!finite || LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', size, r2.data(), size) != 0) return errors;  // r2 = R₂
+  if (!finite) return errors;
+  const Doubles r2 = reference == ReferenceR::gram ? r_by_gram(a) : r_by_householder(a);
+  if (r2.empty()) return errors;
 
   // W = U Vᵀ of R₂Rᵀ = U S Vᵀ
   Doubles p = wide_r, w(r2.size()), u(r2.size()), vt(r2.size()), singular(static_cast<std::size_t>(n));
@@ -216,11 +251,31 @@ ErrorMeasures check_r_alone(MatrixView<const T> a, MatrixView<const T> r) {
   return errors;
 }
 
+template <class T>
+double condition_of(MatrixView<const T> r) {
+  const Index n = std::min(r.rows, r.cols);
+  Doubles wide, singular(static_cast<std::size_t>(n)), none(1);
+  widen_rows(r, 0, n, all_columns(n), wide);
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i < n; ++i) {
+      double& x = wide[static_cast<std::size_t>(i + j * n)];
+      if (i > j) x = 0;
+      if (!std::isfinite(x)) return std::numeric_limits<double>::quiet_NaN();
+    }
+  const auto size = static_cast<int>(n);
+  if (LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'N', size, size, wide.data(), size, singular.data(), none.data(), size,
+                     none.data(), size) != 0)
+    return std::numeric_limits<double>::quiet_NaN();
+  return singular.front() / singular.back();
+}
+
+template double condition_of(MatrixView<const float>);
+template double condition_of(MatrixView<const double>);
 template ErrorMeasures check_factors(MatrixView<const float>, MatrixView<const float>, MatrixView<const float>,
                                      const CheckBudget&);
 template ErrorMeasures check_factors(MatrixView<const double>, MatrixView<const double>, MatrixView<const double>,
                                      const CheckBudget&);
-template ErrorMeasures check_r_alone(MatrixView<const float>, MatrixView<const float>);
-template ErrorMeasures check_r_alone(MatrixView<const double>, MatrixView<const double>);
+template ErrorMeasures check_r_alone(MatrixView<const float>, MatrixView<const float>, ReferenceR);
+template ErrorMeasures check_r_alone(MatrixView<const double>, MatrixView<const double>, ReferenceR);
 
 }  // namespace qrane::bench

@@ -37,11 +37,18 @@ template <class T>
 ErrorMeasures check_factors(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
                             const CheckBudget& budget);
 
-/// Whether check_r_alone applies: tall enough that A is surely well conditioned, and affordable.
-bool can_check_r_alone(Index rows, Index cols, const CheckBudget& budget);
+/// How check_r_alone finds R₂: the Gram matrix costs half as much and serves only well-conditioned matrices.
+enum class ReferenceR { gram, householder };
 
-/// R alone by the polar factor (above). m n^2 flops and two n x n decompositions.
+/// Whether check_r_alone applies: affordable, and for the Gram matrix tall enough that A is surely well conditioned.
+bool can_check_r_alone(Index rows, Index cols, ReferenceR reference, const CheckBudget& budget);
+
+/// R alone by the polar factor (above). m n^2 or 2 m n^2 flops, and two n x n decompositions.
 template <class T>
-ErrorMeasures check_r_alone(MatrixView<const T> a, MatrixView<const T> r);
+ErrorMeasures check_r_alone(MatrixView<const T> a, MatrixView<const T> r, ReferenceR reference = ReferenceR::gram);
+
+/// Ratio of the largest to the smallest singular value of a square R, in double.
+template <class T>
+double condition_of(MatrixView<const T> r);
 
 }  // namespace qrane::bench

@@ -25,6 +25,23 @@ Json to_json_value(const Floor& floor) {
   return {{"ms", floor.ms}, {"flops", floor.flops}, {"bytes", floor.bytes}, {"by", floor.by_bytes ? "bytes" : "flops"}};
 }
 
+Json to_json_value(const std::vector<PeerTime>& peers, double flops) {
+  Json out = Json::array();
+  for (const PeerTime& peer : peers) {
+    Json entry = {{"peer", peer.peer}};
+    if (peer.samples_ms.empty()) {
+      entry["reason"] = peer.reason;
+    } else {
+      entry["samples_ms"] = peer.samples_ms;
+      entry["median_ms"] = median(peer.samples_ms);
+      entry["gflops"] = flops / median(peer.samples_ms) * 1e-6;
+      entry["ratio"] = peer.ratio;
+    }
+    out.push_back(entry);
+  }
+  return out;
+}
+
 Json to_json_value(const QrCase& result) {
   Json out = {{"rows", result.shape.rows},
               {"cols", result.shape.cols},
@@ -34,7 +51,9 @@ Json to_json_value(const QrCase& result) {
               {"reason", result.reason},
               {"flops", result.flops},
               {"floor", to_json_value(result.floor)}};
+  if (result.condition != 1) out["condition"] = result.condition;
   if (result.samples_ms.empty()) return out;
+  if (result.condition != 1) out["condition_of_r"] = finite(result.condition_of_r);
   out["algorithm"] = result.algorithm;
   out["plan"] = result.plan;
   out["fell_back"] = result.fell_back;
@@ -47,19 +66,32 @@ Json to_json_value(const QrCase& result) {
                    {"orthogonality", result.errors.orthogonality == -1 ? Json() : finite(result.errors.orthogonality)},
                    {"limit", ErrorMeasures::limit},
                    {"how", result.errors.how}};
-  out["peers"] = Json::array();
-  for (const PeerTime& peer : result.peers) {
-    Json entry = {{"peer", peer.peer}};
-    if (peer.samples_ms.empty()) {
-      entry["reason"] = peer.reason;
-    } else {
-      entry["samples_ms"] = peer.samples_ms;
-      entry["median_ms"] = median(peer.samples_ms);
-      entry["gflops"] = result.flops / median(peer.samples_ms) * 1e-6;
-      entry["ratio"] = peer.ratio;
-    }
-    out["peers"].push_back(entry);
-  }
+  out["peers"] = to_json_value(result.peers, result.flops);
+  return out;
+}
+
+Json to_json_value(const OperationCase& result) {
+  Json out = {{"operation", result.operation.operation},
+              {"rows", result.operation.shape.rows},
+              {"cols", result.operation.shape.cols},
+              {"rhs", result.operation.rhs},
+              {"precision", result.precision},
+              {"outcome", outcome_name(result.outcome)},
+              {"reason", result.reason},
+              {"flops", result.flops},
+              {"floor", to_json_value(result.floor)}};
+  if (result.samples_ms.empty()) return out;
+  const double ms = result.median_ms();
+  out["algorithm"] = result.algorithm;
+  out["samples_ms"] = result.samples_ms;
+  out["median_ms"] = ms;
+  out["gflops"] = result.flops / ms * 1e-6;
+  out["tflops"] = result.flops / ms * 1e-9;
+  out["share_of_floor"] = result.floor.ms / ms;
+  out["errors"] = Json::object();
+  for (const NamedError& error : result.errors) out["errors"][error.name] = finite(error.value);
+  out["errors"]["limit"] = ErrorMeasures::limit;
+  out["peers"] = to_json_value(result.peers, result.flops);
   return out;
 }
 
@@ -92,9 +124,13 @@ Json to_json_value(const BackgroundCase& result) {
 std::string to_json(const BenchResults& results) {
   const Machine machine = describe_machine();
   const DeviceInfo& device = results.device;
-  Json out = {{"format", "qrane-bench"},   {"version", 1},
-              {"suite", results.suite},    {"date", results.date},
-              {"commit", source_commit()}, {"interrupted", results.interrupted}};
+  Json out = {{"format", "qrane-bench"},
+              {"version", 1},
+              {"suite", results.suite},
+              {"date", results.date},
+              {"commit", source_commit()},
+              {"interrupted", results.interrupted},
+              {"elapsed_seconds", results.elapsed_seconds}};
   out["machine"] = {{"processor", machine.processor},
                     {"threads", machine.threads},
                     {"memory_bytes", machine.memory_bytes},
@@ -120,6 +156,8 @@ std::string to_json(const BenchResults& results) {
                                     {"reason", program.reason}});
   out["cases"] = Json::array();
   for (const QrCase& result : results.cases) out["cases"].push_back(to_json_value(result));
+  out["operations"] = Json::array();
+  for (const OperationCase& result : results.operations) out["operations"].push_back(to_json_value(result));
   out["background"] = Json::array();
   for (const BackgroundCase& result : results.background) out["background"].push_back(to_json_value(result));
   // a driver's or file's name may hold bytes that are no UTF-8

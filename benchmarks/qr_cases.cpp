@@ -4,7 +4,9 @@
 // Timed is QR::refactor of a matrix in device memory: everything from A to the asked-for output, qrane's own copy of A
 // included where the plan makes one; allocation and transfers excluded, as for the peers.
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <utility>
 
 #include "common/seeded_matrix.hpp"
 #include "session.hpp"
@@ -30,19 +32,26 @@ double needed_bytes(Shape shape, QForm mode, std::int64_t scalar_bytes) {
 template <class T>
 class QrCases {
  public:
-  QrCases(Session& session, Shape shape, const std::string& precision)
-      : session_(session), shape_(shape), precision_(precision) {}
+  QrCases(Session& session, const SuiteInfo& suite, Shape shape, const std::string& precision)
+      : session_(session),
+        suite_(suite),
+        shape_(shape),
+        precision_(precision),
+        condition_(suite.matrix == MatrixKind::uniform ? 1
+                                                       : 2 / static_cast<double>(std::numeric_limits<T>::epsilon())) {}
 
-  void run(const std::vector<QForm>& modes, const std::function<void(const QrCase&)>& report) {
-    const std::string too_large = memory_reason();
-    if (too_large.empty() && any_runs(modes)) {
+  void run(const std::function<void(const QrCase&)>& report) {
+    const std::vector<QForm>& modes = suite_.modes;
+    std::string out_of_reach = memory_reason();
+    if (out_of_reach.empty()) out_of_reach = session_.out_of_time();
+    if (out_of_reach.empty() && any_runs(modes)) {
       fill();
       measure_peers();
     }
     for (const QForm mode : modes) {
       if (session_.interrupted()) return;
       QrCase result = new_case(mode);
-      result.reason = too_large.empty() ? time_reason(mode) : too_large;
+      result.reason = out_of_reach.empty() ? time_reason(mode) : out_of_reach;
       if (result.reason.empty())
         measure(mode, result);
       else
@@ -70,7 +79,7 @@ class QrCases {
   void fill() {
     note("filling the matrix");
     a_ = Matrix<T>::host(shape_.rows, shape_.cols);
-    fill_seeded(a_.data(), shape_.rows * shape_.cols, matrix_seed);
+    fill_seeded(a_.data(), shape_.rows, shape_.cols, matrix_seed, condition_);
     if (session_.context().backend() != Backend::cpu) device_a_ = session_.context().to_device(a_);
   }
 
@@ -79,11 +88,14 @@ class QrCases {
   }
 
   void measure_peers() {
-    for (const std::string& peer : session_.peers()) {
+    PeerTask task{"qr", shape_, precision_, matrix_seed, condition_, 0, false};
+    task.form_q = std::count(suite_.modes.begin(), suite_.modes.end(), QForm::thin) != 0;
+    for (const std::string& peer : session_.peers("qr")) {
+      if (!suite_.host_peers && session_.on_gpu() && peer == "lapack") continue;
       PeerReply reply{peer, {}, ""};
       note("peer " + peer);
       try {
-        const Message message = session_.measure_peer(peer, shape_, precision_, matrix_seed, 5);
+        const Message message = session_.measure_peer(peer, task);
         for (const char* key : {"factor_ms", "form_q_ms", "thin_q_ms"})
           if (message.has(key)) reply.samples[key] = message.numbers(key);
       } catch (const std::exception& fault) {
@@ -98,6 +110,7 @@ class QrCases {
     result.shape = shape_;
     result.precision = precision_;
     result.mode = mode;
+    result.condition = condition_;
     result.flops = canonical_flops(shape_, mode);
     result.floor = session_.floor_for(precision_, result.flops, needed_bytes(shape_, mode, sizeof(T)));
     return result;
@@ -114,6 +127,7 @@ class QrCases {
       result.fell_back = f.fell_back();
       note(std::string("checking mode ") + mode_name(mode));
       result.errors = mode == QForm::none ? check_r(f) : check_q(f);
+      if (condition_ != 1) result.condition_of_r = condition_of<T>(session_.context().to_host(f.r()).view());
       add_peers(result);
       if (!result.errors.good()) {
         result.outcome = Outcome::failed;
@@ -145,7 +159,9 @@ class QrCases {
   ErrorMeasures check_r(const QR<T>& f) {
     const Context& context = session_.context();
     Matrix<T> r = context.to_host(f.r());
-    if (can_check_r_alone(shape_.rows, shape_.cols, budget())) return check_r_alone<T>(a_.view(), r.view());
+    const ReferenceR reference = condition_ == 1 ? ReferenceR::gram : ReferenceR::householder;
+    if (can_check_r_alone(shape_.rows, shape_.cols, reference, budget()))
+      return check_r_alone<T>(a_.view(), std::as_const(r).view(), reference);
     const QR<T> with_q = factor(QForm::implicit);
     const Matrix<T> q = context.to_host(with_q.q()), other = context.to_host(with_q.r());
     for (Index i = 0; i < r.rows(); ++i)
@@ -189,20 +205,22 @@ class QrCases {
   };
 
   Session& session_;
+  const SuiteInfo& suite_;
   Shape shape_;
   std::string precision_;
+  double condition_;
   Matrix<T> a_, device_a_;
   std::vector<PeerReply> replies_;
 };
 
 }  // namespace
 
-void run_qr_cases(Session& session, Shape shape, const std::string& precision, const std::vector<QForm>& modes,
+void run_qr_cases(Session& session, const SuiteInfo& suite, Shape shape, const std::string& precision,
                   const std::function<void(const QrCase&)>& report) {
   if (precision == "f32")
-    QrCases<float>(session, shape, precision).run(modes, report);
+    QrCases<float>(session, suite, shape, precision).run(report);
   else
-    QrCases<double>(session, shape, precision).run(modes, report);
+    QrCases<double>(session, suite, shape, precision).run(report);
 }
 
 }  // namespace qrane::bench

@@ -3,25 +3,28 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "results.hpp"
+#include "session.hpp"
 
 namespace qrane::bench {
 
 /// Rows are printed as cases end.
 class Table {
  public:
-  Table(bool quiet, std::vector<std::string> peers) : quiet_(quiet), peers_(std::move(peers)) {}
+  explicit Table(const Session& session) : session_(session) {}
 
   void add(const QrCase& result);
+  void add(const OperationCase& result);
   void add(const BackgroundCase& result);
 
  private:
-  bool quiet_;
-  std::vector<std::string> peers_;
-  bool qr_head_ = false;
-  bool background_head_ = false;
+  bool quiet() const { return session_.options().quiet; }
+  /// The heading of a table, printed when its first row comes; `task` names the peers that have columns.
+  void print_heading(const std::string& table, const std::string& words, const std::string& task);
+
+  const Session& session_;
+  std::string heading_;  ///< of the table that rows go to
 };
 
 /// Device, commit, peers: the lines above the table.

@@ -50,10 +50,17 @@ struct Floor {
   bool by_bytes = false;
 };
 
+struct NamedError {
+  std::string name;
+  double value = 0;
+};
+
 struct QrCase {
   Shape shape;
   std::string precision;
   QForm mode = QForm::none;
+  double condition = 1;       ///< that the matrix was made with; 1: uniform numbers
+  double condition_of_r = 0;  ///< found in R where condition > 1: ratio of its outer singular values
   Outcome outcome = Outcome::measured;
   std::string reason;     ///< of left_out and failed
   std::string algorithm;  ///< that ran
@@ -67,6 +74,22 @@ struct QrCase {
 
   double median_ms() const { return median(samples_ms); }
   double gflops() const { return samples_ms.empty() ? 0 : flops / median_ms() * 1e-6; }
+};
+
+/// A public call that uses a factorization: "svd" or "gels".
+struct OperationCase {
+  OperationShape operation;
+  std::string precision;
+  Outcome outcome = Outcome::measured;
+  std::string reason;
+  std::string algorithm;  ///< of the factorization inside, as planned
+  std::vector<double> samples_ms;
+  double flops = 0;                ///< canonical
+  std::vector<NamedError> errors;  ///< each in units with limit 30
+  Floor floor;
+  std::vector<PeerTime> peers;
+
+  double median_ms() const { return median(samples_ms); }
 };
 
 struct ConvergencePoint {
@@ -115,7 +138,9 @@ struct BenchResults {
   DeviceInfo device;
   std::vector<PrecisionRates> rates;
   std::vector<PeerProgramStatus> programs;
+  double elapsed_seconds = 0;
   std::vector<QrCase> cases;
+  std::vector<OperationCase> operations;
   std::vector<BackgroundCase> background;
 };
 

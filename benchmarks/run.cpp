@@ -32,6 +32,7 @@ std::vector<std::string> wanted_precisions(const std::string& precision, const D
 void write_results(const BenchOptions& options, Session& session, BenchResults& results) {
   results.rates = session.measured_rates();
   results.interrupted = session.interrupted();
+  results.elapsed_seconds = session.elapsed_seconds();
   session.progress("");
   if (!options.quiet) print_foot(results);
   if (!options.json_file.empty()) io::write_file(options.json_file, to_json(results));
@@ -44,7 +45,7 @@ bool any_failed(const Cases& cases) {
 
 void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::string>& precisions,
                BenchResults& results) {
-  Table table(session.options().quiet, session.peers());
+  Table table(session);
   const auto done = [&](auto& list) {
     return [&](const auto& result) {
       session.progress("");
@@ -54,7 +55,10 @@ void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::
   };
   for (const Shape shape : suite.shapes)
     for (const std::string& precision : precisions)
-      if (!session.interrupted()) run_qr_cases(session, shape, precision, suite.modes, done(results.cases));
+      if (!session.interrupted()) run_qr_cases(session, suite, shape, precision, done(results.cases));
+  for (const OperationShape& operation : suite.operations)
+    for (const std::string& precision : precisions)
+      if (!session.interrupted()) run_operation_case(session, operation, precision, done(results.operations));
   for (const Shape shape : suite.background)
     for (const std::string& precision : precisions)
       if (!session.interrupted()) run_background_cases(session, shape, precision, done(results.background));
@@ -64,7 +68,7 @@ void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::
 
 int run(const BenchOptions& options) {
   const SuiteInfo suite = find_suite(options.suite);
-  Session session(options);
+  Session session(options, suite);
   const std::vector<std::string> precisions = wanted_precisions(options.precision, session.device());
 
   BenchResults results;
@@ -80,7 +84,8 @@ int run(const BenchOptions& options) {
     throw;
   }
   write_results(options, session, results);
-  return results.interrupted || any_failed(results.cases) || any_failed(results.background) ? 1 : 0;
+  const bool failed = any_failed(results.cases) || any_failed(results.operations) || any_failed(results.background);
+  return results.interrupted || failed ? 1 : 0;
 }
 
 }  // namespace qrane::bench

@@ -17,6 +17,7 @@ namespace qrane::bench {
 namespace {
 
 constexpr double peer_timeout_seconds = 900;
+constexpr double gpu_peer_seconds = 3;  // for one peer and one case beside a GPU
 
 ContextOptions context_options(const BenchOptions& options) {
   ContextOptions wanted;
@@ -37,51 +38,86 @@ std::string find_program(const std::string& cli_directory, const std::string& na
 
 }  // namespace
 
-Session::Session(const BenchOptions& options)
-    : options_(options), context_(context_options(options)), device_(context_.device()) {
+Session::Session(const BenchOptions& options, const SuiteInfo& suite)
+    : options_(options),
+      context_(context_options(options)),
+      device_(context_.device()),
+      budget_seconds_(on_gpu() ? suite.gpu_seconds : INFINITY) {
   start_peers();
 }
 
 void Session::start_peers() {
-  // NVIDIA's library is the peer on NVIDIA's GPUs, whichever backend qrane uses there; LAPACK on processors.
+  // NVIDIA's libraries are peers on NVIDIA's GPUs, whichever backend qrane uses there; LAPACK everywhere.
   const bool nvidia = device_.backend == Backend::cuda || device_.name.find("NVIDIA") != std::string::npos;
-  if (on_gpu() && !nvidia) {
-    programs_.push_back({"none", false, "", "no peer is known for this device"});
-    return;
-  }
-  PeerProgramStatus status{on_gpu() ? "qrane-peers-cuda" : "qrane-peers-lapack", false, "", ""};
-  peer_path_ = find_program(options_.cli_directory, status.program);
-  if (peer_path_.empty()) {
+  if (on_gpu() && nvidia) start_program("qrane-peers-cuda");
+  start_program("qrane-peers-lapack");
+}
+
+std::unique_ptr<PeerProcess> Session::start_process(const std::string& path) const {
+  const std::string threads = std::to_string(describe_machine().threads);
+  // passive: threads that filled the matrix must not spin beside the library that is measured
+  return std::make_unique<PeerProcess>(
+      std::vector<std::string>{path, std::to_string(options_.device)},
+      std::vector<std::string>{"OPENBLAS_NUM_THREADS=" + threads, "OMP_WAIT_POLICY=passive"});
+}
+
+void Session::start_program(const std::string& name) {
+  PeerProgramStatus status{name, false, "", ""};
+  Program program{find_program(options_.cli_directory, name), nullptr, {}};
+  if (program.path.empty()) {
     status.reason = "the program was not found (it is built where its libraries are, and not installed)";
   } else {
     try {
-      const std::string threads = std::to_string(describe_machine().threads);
-      // passive: threads that filled the matrix must not spin beside the library that is measured
-      peer_ = std::make_unique<PeerProcess>(
-          std::vector<std::string>{peer_path_, std::to_string(options_.device)},
-          std::vector<std::string>{"OPENBLAS_NUM_THREADS=" + threads, "OMP_WAIT_POLICY=passive"});
-      const Message hello = peer_->ask("hello", peer_timeout_seconds, options_.interrupted);
+      program.process = start_process(program.path);
+      const Message hello = program.process->ask("hello", peer_timeout_seconds, options_.interrupted);
       status.available = true;
       status.version = hello.get("version");
-      std::istringstream names(hello.get("peers"));
-      for (std::string name; std::getline(names, name, ',');) peers_.push_back(name);
+      for (const auto& [task, list] : hello.values) {
+        if (task == "version") continue;
+        std::istringstream names(list);
+        for (std::string peer; std::getline(names, peer, ',');) program.peers[task].push_back(peer);
+      }
+      running_.push_back(std::move(program));
     } catch (const std::exception& fault) {
       status.reason = fault.what();
-      peer_.reset();
     }
   }
   programs_.push_back(status);
 }
 
-Message Session::measure_peer(const std::string& peer, Shape shape, const std::string& precision, std::uint64_t seed,
-                              int repeats) {
-  if (!peer_) throw std::runtime_error("the peer program ended");
-  settle();
-  Message reply = peer_->ask(detail::concat("measure peer=", peer, " rows=", shape.rows, " cols=", shape.cols,
-                                            " precision=", precision, " seed=", seed, " repeats=", repeats),
-                             peer_timeout_seconds, options_.interrupted);
-  settle();
-  return reply;
+std::vector<std::string> Session::peers(const std::string& task) const {
+  std::vector<std::string> names;
+  for (const Program& program : running_)
+    if (const auto known = program.peers.find(task); known != program.peers.end())
+      names.insert(names.end(), known->second.begin(), known->second.end());
+  return names;
+}
+
+Message Session::measure_peer(const std::string& peer, const PeerTask& task) {
+  for (Program& program : running_) {
+    const auto known = program.peers.find(task.task);
+    if (known == program.peers.end() || std::count(known->second.begin(), known->second.end(), peer) == 0) continue;
+    if (!program.process->alive()) program.process = start_process(program.path);
+    settle();
+    Message reply = program.process->ask(
+        detail::concat("measure task=", task.task, " peer=", peer, " rows=", task.shape.rows, " cols=", task.shape.cols,
+                       " precision=", task.precision, " seed=", task.seed, " condition=", task.condition,
+                       " rhs=", task.rhs, " form_q=", task.form_q ? 1 : 0, " repeats=5",
+                       " max_seconds=", on_gpu() ? gpu_peer_seconds : peer_timeout_seconds),
+        peer_timeout_seconds, options_.interrupted);
+    settle();
+    return reply;
+  }
+  throw std::runtime_error("no peer program knows it");
+}
+
+std::string Session::out_of_time() const {
+  if (elapsed_seconds() < budget_seconds_) return "";
+  return detail::concat("the suite's ", budget_seconds_, " s are spent");
+}
+
+double Session::elapsed_seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
 void Session::settle() const {
@@ -99,9 +135,10 @@ const Rates& Session::rates(const std::string& precision) {
 
 Rates Session::measure_device_rates(const std::string& precision) {
   if (!on_gpu()) return measure_host_rates(precision);
-  if (peer_) {
+  if (!running_.empty() && running_[0].process->alive() && running_[0].path.ends_with("qrane-peers-cuda")) {
     try {
-      const Message reply = peer_->ask("rates precision=" + precision, peer_timeout_seconds, options_.interrupted);
+      const Message reply =
+          running_[0].process->ask("rates precision=" + precision, peer_timeout_seconds, options_.interrupted);
       return {reply.numbers("gemm_gflops").at(0), reply.numbers("copy_gbytes").at(0),
               "cuBLAS GEMM at 8192 and cudaMemcpy of 2 GiB"};
     } catch (const std::exception&) {

@@ -2,8 +2,9 @@
 // What all cases of one run share: the device and its rates, the peer programs, progress, and when to stop.
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,20 @@
 
 namespace qrane::bench {
 
+/// A measurement that peers are asked for (common/protocol.hpp).
+struct PeerTask {
+  std::string task;  ///< "qr", "svd", "gels"
+  Shape shape;
+  std::string precision;
+  std::uint64_t seed = 0;
+  double condition = 1;  ///< of the matrix
+  Index rhs = 0;         ///< gels: right-hand sides
+  bool form_q = false;   ///< qr: the thin Q too
+};
+
 class Session {
  public:
-  explicit Session(const BenchOptions& options);
+  Session(const BenchOptions& options, const SuiteInfo& suite);
 
   const BenchOptions& options() const { return options_; }
   const Context& context() const { return context_; }
@@ -28,11 +40,10 @@ class Session {
   const std::vector<PeerProgramStatus>& programs() const { return programs_; }
   const std::vector<PrecisionRates>& measured_rates() const { return rates_; }
 
-  /// Peers that tables have a column for.
-  const std::vector<std::string>& peers() const { return peers_; }
-  /// One peer's samples for a seeded matrix. Throws std::runtime_error with the reason when there are none.
-  Message measure_peer(const std::string& peer, Shape shape, const std::string& precision, std::uint64_t seed,
-                       int repeats);
+  /// Peers that know a task; tables have a column for each.
+  std::vector<std::string> peers(const std::string& task) const;
+  /// One peer's samples. Throws std::runtime_error with the reason when there are none.
+  Message measure_peer(const std::string& peer, const PeerTask& task);
 
   /// Milliseconds of the work that `function` puts on the device's queue.
   double time_ms(const std::function<void()>& function) const;
@@ -40,6 +51,9 @@ class Session {
   std::vector<double> sample_ms(const std::function<void()>& function) const;
 
   Floor floor_for(const std::string& precision, double flops, double bytes);
+  /// Why no further case is begun: the suite's time is spent. Empty while there is some.
+  std::string out_of_time() const;
+  double elapsed_seconds() const;
   /// Why one run of this many flops and bytes is not tried on this device, or empty.
   std::string too_long(const std::string& precision, double flops, double bytes);
   /// Why this much memory cannot be had on the host or the device, or empty.
@@ -50,7 +64,16 @@ class Session {
   void progress(const std::string& text) const;
 
  private:
+  /// A program of peers: its process, begun again when it died over an earlier case.
+  struct Program {
+    std::string path;
+    std::unique_ptr<PeerProcess> process;
+    std::map<std::string, std::vector<std::string>> peers;  ///< by task
+  };
+
   void start_peers();
+  void start_program(const std::string& name);
+  std::unique_ptr<PeerProcess> start_process(const std::string& path) const;
   Rates measure_device_rates(const std::string& precision);
   double copy_rate() const;
   void settle() const;
@@ -59,16 +82,20 @@ class Session {
   BenchOptions options_;
   Context context_;
   DeviceInfo device_;
-  std::unique_ptr<PeerProcess> peer_;
-  std::string peer_path_;
-  std::vector<std::string> peers_;
+  double budget_seconds_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<Program> running_;
   std::vector<PeerProgramStatus> programs_;
   std::vector<PrecisionRates> rates_;
 };
 
-/// Measures one shape in one precision and all modes; `report` gets each case as it is done.
-void run_qr_cases(Session& session, Shape shape, const std::string& precision, const std::vector<QForm>& modes,
+/// Measures one shape in one precision, in all of the suite's modes; `report` gets each case as it is done.
+void run_qr_cases(Session& session, const SuiteInfo& suite, Shape shape, const std::string& precision,
                   const std::function<void(const QrCase&)>& report);
+
+/// Measures svd or gels at one shape in one precision.
+void run_operation_case(Session& session, const OperationShape& operation, const std::string& precision,
+                        const std::function<void(const OperationCase&)>& report);
 
 /// Measures robust PCA at one shape in one precision by both methods.
 void run_background_cases(Session& session, Shape shape, const std::string& precision,

@@ -17,14 +17,31 @@ struct Shape {
   Index cols = 0;
 };
 
+/// What the matrices of a suite's factorizations are (common/seeded_matrix.hpp).
+enum class MatrixKind {
+  uniform,          ///< well conditioned
+  ill_conditioned,  ///< condition number 1 / u, u the unit roundoff
+};
+
+/// A public call other than the factorization itself.
+struct OperationShape {
+  std::string operation;  ///< "svd" (U, S and V^T) or "gels" (least squares)
+  Shape shape;
+  Index rhs = 0;  ///< gels: right-hand sides
+};
+
 /// A named list of cases: every shape in every mode, in each precision asked for.
 struct SuiteInfo {
   std::string name;
-  std::string summary;            ///< one line for `qrane bench --list`
-  std::vector<Shape> shapes;      ///< factorizations
-  std::vector<QForm> modes;       ///< none is "R only"
-  std::vector<Shape> background;  ///< robust PCA problems
-  bool hidden = false;            ///< run by name, not listed: for the tests
+  std::string summary;             ///< one line for `qrane bench --list`
+  std::vector<Shape> shapes = {};  ///< factorizations
+  std::vector<QForm> modes = {};   ///< none is "R only"
+  MatrixKind matrix = MatrixKind::uniform;
+  std::vector<OperationShape> operations = {};
+  std::vector<Shape> background = {};  ///< robust PCA problems
+  bool host_peers = true;              ///< LAPACK on the host beside a GPU
+  double gpu_seconds = 60;             ///< on a GPU no case begins after this time
+  bool hidden = false;                 ///< run by name, not listed: for the tests
 };
 
 /// All suites, hidden ones included.

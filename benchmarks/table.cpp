@@ -26,6 +26,21 @@ std::string milliseconds(double ms) {
 
 std::string measure(double value) { return value < 0 ? "-" : format("%.2g", value); }
 
+int peer_width(const std::string& peer) { return std::max(8, static_cast<int>(peer.size())); }
+
+void print_ratios(const std::vector<PeerTime>& peers) {
+  for (const PeerTime& peer : peers) {
+    const std::string ratio = peer.samples_ms.empty() ? "-" : format(peer.ratio < 10 ? "%.2fx" : "%.1fx", peer.ratio);
+    std::printf(" %*s", peer_width(peer.peer), ratio.c_str());
+  }
+}
+
+/// The end of a row that has no time.
+template <class Case>
+void print_absence(const Case& result) {
+  std::printf("%s: %s\n", result.outcome == Outcome::failed ? "FAILED" : "left out", result.reason.c_str());
+}
+
 std::string rank_or_dash(const BackgroundCase& result) {
   return result.convergence.empty() ? "-" : std::to_string(result.rank);
 }
@@ -42,46 +57,71 @@ void print_head(const BenchResults& results) {
       std::printf("peers: none (%s: %s)\n", program.program.c_str(), program.reason.c_str());
 }
 
+void Table::print_heading(const std::string& table, const std::string& words, const std::string& task) {
+  if (heading_ == table) return;
+  heading_ = table;
+  std::printf("\n%s", words.c_str());
+  if (!task.empty())
+    for (const std::string& peer : session_.peers(task)) std::printf(" %*s", peer_width(peer), peer.c_str());
+  std::printf("\n");
+}
+
 void Table::add(const QrCase& result) {
-  if (quiet_) return;
-  if (!qr_head_) {
-    std::printf("\n%9s %5s %4s %-8s %-11s %10s %9s %8s %8s %10s %6s", "rows", "cols", "prec", "mode", "algorithm", "ms",
-                "GFLOP/s", "orthog.", "residual", "floor ms", "floor");
-    for (const std::string& peer : peers_)
-      std::printf(" %*s", std::max(8, static_cast<int>(peer.size())), peer.c_str());
-    std::printf("\n");
-    qr_head_ = true;
-  }
+  if (quiet()) return;
+  print_heading("qr",
+                format("%9s %5s %4s %-8s %-11s %10s %9s %8s %8s %10s %6s", "rows", "cols", "prec", "mode", "algorithm",
+                       "ms", "GFLOP/s", "orthog.", "residual", "floor ms", "floor"),
+                "qr");
   std::printf("%9lld %5lld %4s %-8s ", static_cast<long long>(result.shape.rows),
               static_cast<long long>(result.shape.cols), result.precision.c_str(), mode_name(result.mode));
   if (result.samples_ms.empty()) {
-    std::printf("%s: %s\n", result.outcome == Outcome::failed ? "FAILED" : "left out", result.reason.c_str());
+    print_absence(result);
   } else {
     const std::string algorithm = result.algorithm + (result.fell_back ? "*" : "");
     std::printf("%-11s %10s %9.1f %8s %8s %10s %5.1f%%", algorithm.c_str(), milliseconds(result.median_ms()).c_str(),
                 result.gflops(), measure(result.errors.orthogonality).c_str(), measure(result.errors.residual).c_str(),
                 milliseconds(result.floor.ms).c_str(), 100 * result.floor.ms / result.median_ms());
-    for (const PeerTime& peer : result.peers) {
-      const int width = std::max(8, static_cast<int>(peer.peer.size()));
-      const std::string ratio = peer.samples_ms.empty() ? "-" : format(peer.ratio < 10 ? "%.2fx" : "%.1fx", peer.ratio);
-      std::printf(" %*s", width, ratio.c_str());
-    }
+    print_ratios(result.peers);
+    std::printf("%s\n", result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
+  }
+  std::fflush(stdout);
+}
+
+void Table::add(const OperationCase& result) {
+  if (quiet()) return;
+  const OperationShape& operation = result.operation;
+  print_heading(operation.operation,
+                format("%-8s %9s %5s %5s %4s %-11s %10s %9s %8s %10s %6s", "what", "rows", "cols", "rhs", "prec",
+                       "algorithm", "ms", "GFLOP/s", "error", "floor ms", "floor"),
+                operation.operation);
+  std::printf("%-8s %9lld %5lld %5lld %4s ", operation.operation.c_str(), static_cast<long long>(operation.shape.rows),
+              static_cast<long long>(operation.shape.cols), static_cast<long long>(operation.rhs),
+              result.precision.c_str());
+  if (result.samples_ms.empty()) {
+    print_absence(result);
+  } else {
+    double worst = -1;
+    for (const NamedError& error : result.errors)
+      if (!(error.value <= worst)) worst = error.value;
+    std::printf("%-11s %10s %9.1f %8s %10s %5.1f%%", result.algorithm.c_str(), milliseconds(result.median_ms()).c_str(),
+                result.flops / result.median_ms() * 1e-6, measure(worst).c_str(), milliseconds(result.floor.ms).c_str(),
+                100 * result.floor.ms / result.median_ms());
+    print_ratios(result.peers);
     std::printf("%s\n", result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
   }
   std::fflush(stdout);
 }
 
 void Table::add(const BackgroundCase& result) {
-  if (quiet_) return;
-  if (!background_head_) {
-    std::printf("\n%9s %5s %4s %-12s %10s %13s %8s %10s %6s %10s %6s %5s\n", "rows", "cols", "prec", "method",
-                "ms/iter.", "iterations/s", "GFLOP/s", "floor ms", "floor", "iterations", "resid.", "rank");
-    background_head_ = true;
-  }
+  if (quiet()) return;
+  print_heading("background",
+                format("%9s %5s %4s %-12s %10s %13s %8s %10s %6s %10s %6s %5s", "rows", "cols", "prec", "method",
+                       "ms/iter.", "iterations/s", "GFLOP/s", "floor ms", "floor", "iterations", "resid.", "rank"),
+                "");
   std::printf("%9lld %5lld %4s %-12s ", static_cast<long long>(result.shape.rows),
               static_cast<long long>(result.shape.cols), result.precision.c_str(), result.method.c_str());
   if (result.samples_ms.empty()) {
-    std::printf("%s: %s\n", result.outcome == Outcome::failed ? "FAILED" : "left out", result.reason.c_str());
+    print_absence(result);
   } else {
     const double ms = median(result.samples_ms);
     std::printf(
@@ -99,7 +139,7 @@ void print_foot(const BenchResults& results) {
   for (const PrecisionRates& known : results.rates)
     std::printf("%s: %s: %.1f GFLOP/s, copy %.1f GB/s\n", known.precision.c_str(), known.rates.source.c_str(),
                 known.rates.gemm_gflops, known.rates.copy_gbytes);
-  if (!results.cases.empty())
+  if (!results.cases.empty() || !results.operations.empty())
     std::printf(
         "errors in units of (min(m,n) + 10) u, limit 30; floor %%: share of what the rates allow; "
         "a peer's column: its time over qrane's\n");

@@ -19,8 +19,9 @@ struct Factors {
   Index rows, cols;
   std::vector<double> a, q, r;
 
-  Factors(Index m, Index n) : rows(m), cols(n), a(static_cast<std::size_t>(m * n)), r(static_cast<std::size_t>(n * n)) {
-    fill_seeded(a.data(), m * n, 7);
+  Factors(Index m, Index n, double condition = 1)
+      : rows(m), cols(n), a(static_cast<std::size_t>(m * n)), r(static_cast<std::size_t>(n * n)) {
+    fill_seeded(a.data(), m, n, 7, condition);
     q = a;
     std::vector<double> tau(static_cast<std::size_t>(n));
     const auto mi = static_cast<lapack_int>(m), ni = static_cast<lapack_int>(n);
@@ -95,10 +96,29 @@ TEST(CheckRAlone, wrong_r_is_measured_and_nan_is_not_good) {
 }
 
 TEST(CheckRAlone, is_not_asked_where_a_may_be_ill_conditioned) {
-  EXPECT_TRUE(can_check_r_alone(1000, 192, whole));
-  EXPECT_FALSE(can_check_r_alone(200, 192, whole));
-  EXPECT_FALSE(can_check_r_alone(8192, 1024, whole));
-  EXPECT_FALSE(can_check_r_alone(1'000'000, 192, {1e9}));
+  EXPECT_TRUE(can_check_r_alone(1000, 192, ReferenceR::gram, whole));
+  EXPECT_FALSE(can_check_r_alone(200, 192, ReferenceR::gram, whole));
+  EXPECT_TRUE(can_check_r_alone(200, 192, ReferenceR::householder, whole));
+  EXPECT_FALSE(can_check_r_alone(8192, 1024, ReferenceR::gram, whole));
+  EXPECT_FALSE(can_check_r_alone(1'000'000, 192, ReferenceR::gram, {1e9}));
+}
+
+TEST(CheckRAlone, serves_ill_conditioned_matrices_by_householder) {
+  Factors f(150'000, 30, 0x1p53);  // more rows than one chunk
+  const ErrorMeasures errors = check_r_alone<double>(f.view_a(), f.view_r(), ReferenceR::householder);
+  EXPECT_LT(errors.residual, 5);
+  EXPECT_GT(errors.residual, 0);
+  EXPECT_GT(condition_of<double>(f.view_r()), 1e15);
+  for (double& x : f.r) x *= 1 + 1e-9;
+  EXPECT_FALSE(check_r_alone<double>(f.view_a(), f.view_r(), ReferenceR::householder).good());
+}
+
+TEST(SeededMatrix, has_the_condition_asked_for) {
+  for (const double condition : {1.0, 1e3, 1e9}) {
+    const double found = condition_of<double>(Factors(2000, 30, condition).view_r());
+    EXPECT_GT(found, condition / 1.3);
+    EXPECT_LT(found, condition * 1.5);
+  }
 }
 
 }  // namespace

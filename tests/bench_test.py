@@ -128,6 +128,28 @@ class SmokeSuite(unittest.TestCase):
             self.assertGreaterEqual(len(peer["samples_ms"]), 5)
             self.assertAlmostEqual(peer["ratio"], peer["median_ms"] / case["median_ms"], delta=1e-6 * peer["ratio"])
 
+    def test_operations(self):
+        operations = self.results["operations"]
+        self.assertCountEqual([(c["operation"], c["precision"]) for c in operations],
+                              [(kind, p) for p in PRECISIONS for kind in ("svd", "gels")])
+        lapack = (Path(QRANE).parent / "qrane-peers-lapack").exists()
+        for case in operations:
+            with self.subTest(case=(case["operation"], case["precision"])):
+                self.assertEqual(case["outcome"], "measured", case["reason"])
+                self.assertGreaterEqual(len(case["samples_ms"]), 5)
+                self.assertEqual(case["median_ms"], median(case["samples_ms"]))
+                self.assertGreater(case["floor"]["ms"], 0)
+                names = {"svd": {"orthogonality", "residual"}, "gels": {"optimality"}}[case["operation"]]
+                self.assertEqual(set(case["errors"]), names | {"limit"})
+                for name in names:
+                    self.assertLessEqual(case["errors"][name], 30)
+                    self.assertGreater(case["errors"][name], 1e-6)
+                self.assertEqual([peer["peer"] for peer in case["peers"]],
+                                 [{"svd": "lapack-gesdd", "gels": "lapack-gels"}[case["operation"]]] if lapack else [])
+                for peer in case["peers"]:
+                    self.assertAlmostEqual(peer["ratio"], peer["median_ms"] / case["median_ms"],
+                                           delta=1e-6 * peer["ratio"])
+
     def test_background(self):
         found = [(b["precision"], b["method"]) for b in self.results["background"]]
         self.assertCountEqual(found, [(p, m) for p in PRECISIONS for m in ("inexact_alm", "alternating")])
@@ -155,7 +177,7 @@ class SmokeSuite(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             written = done.stdout.split()
             self.assertEqual(sorted(re.search(r"-(\w+)\.png$", name).group(1) for name in written),
-                             ["background", "floor"])
+                             ["background", "floor", "gels", "svd"])
             for name in written:
                 self.assertEqual(Path(name).read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
             # the shapes of the papers' suites, made from the same numbers
@@ -194,7 +216,8 @@ class Command(unittest.TestCase):
     def test_list_names_the_suites(self):
         done = run(QRANE, "bench", "--list")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for suite in ("paper-table1", "paper-width", "skinny", "background"):
+        for suite in ("paper-table1", "paper-width", "skinny", "square", "ill-conditioned", "svd", "gels",
+                      "background"):
             self.assertIn(suite, done.stdout)
         self.assertNotIn("smoke", done.stdout)
 
@@ -212,6 +235,21 @@ class Command(unittest.TestCase):
             results = json.loads(file.read_text())
             self.assertEqual({case["precision"] for case in results["cases"]}, {"f32"})
             self.assertEqual(os.listdir(folder), ["quiet.json"])
+
+    def test_ill_conditioned_matrices_are_what_they_say(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "ill.json"
+            done = run(QRANE, "bench", "smoke-ill-conditioned", "--backend", "cpu", "--quiet", "--json", file)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            cases = json.loads(file.read_text())["cases"]
+            self.assertEqual([(c["precision"], c["mode"]) for c in cases],
+                             [(p, mode) for p in PRECISIONS for mode in ("r", "thin")])
+            for case in cases:
+                wanted = {"f32": 2.0**24, "f64": 2.0**53}[case["precision"]]
+                self.assertEqual(case["condition"], wanted)
+                self.assertGreater(case["condition_of_r"], wanted / 10)
+                self.assertLess(case["condition_of_r"], wanted * 10)
+                self.assertLessEqual(case["errors"]["residual"], 30)
 
     def test_long_cases_are_left_out_with_a_reason(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // How `qrane bench` talks to a peer program: one request line in, one reply line out, words separated by blanks.
 //
-//   hello                                              -> ok version=OpenBLAS_0.3.21 peers=lapack
-//   rates precision=f32                                -> ok gemm_gflops=50100 copy_gbytes=4050
-//   measure peer=cusolver rows=1000 cols=192 precision=f32 seed=1 repeats=5
-//                                                      -> ok factor_ms=0.7,0.8 form_q_ms=0.2,0.2
-//   anything that fails                                -> error in words up to the end of the line
+//   hello                       -> ok version=OpenBLAS_0.3.21 qr=lapack svd=lapack-gesdd gels=lapack-gels
+//   rates precision=f32         -> ok gemm_gflops=50100 copy_gbytes=4050
+//   measure task=qr peer=cusolver rows=1000 cols=192 precision=f32 seed=1 condition=1 repeats=5 form_q=1 max_seconds=4
+//                               -> ok factor_ms=0.7,0.8 form_q_ms=0.2,0.2
+//   anything that fails         -> error in words up to the end of the line
 //
-// Values hold no blanks (blanks in names become underscores). `factor_ms` and `form_q_ms` are one sample a repeat:
-// R and reflectors, then the thin Q from them. A peer that makes Q in one go sends `thin_q_ms` alone.
+// Values hold no blanks (blanks in names become underscores). `hello` names the peers of each task. Tasks:
+//   qr       `factor_ms`, R and reflectors, and where form_q=1 `form_q_ms`, the thin Q from them, one sample a repeat;
+//            a peer that makes Q in one go sends `thin_q_ms` alone
+//   svd      U, S and V^T of A, thin: `total_ms`
+//   gels     min ||A x - b||, rhs= right-hand sides: `total_ms`
+// A measurement that would take longer than `max_seconds` is refused, or repeated fewer times.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +56,12 @@ struct Message {
     const long long value = std::strtoll(word.c_str(), &end, 10);
     if (word.empty() || *end != '\0') throw std::runtime_error(key + " must be an integer, got '" + word + "'");
     return value;
+  }
+
+  double number(const std::string& key) const {
+    const std::vector<double> values_of_key = numbers(key);
+    if (values_of_key.size() != 1) throw std::runtime_error(key + " must be one number");
+    return values_of_key[0];
   }
 
   /// Numbers separated by commas; a single number is a list of one.

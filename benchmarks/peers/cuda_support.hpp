@@ -7,9 +7,12 @@
 #include <cusolverDn.h>
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "common/seeded_matrix.hpp"
 
 namespace qrane::bench {
 
@@ -95,6 +98,19 @@ class CudaSession {
   cudaEvent_t stop_ = nullptr;
 };
 
+/// A seeded matrix in device memory (common/seeded_matrix.hpp).
+template <class T>
+void upload_seeded(CudaSession& session, std::int64_t rows, std::int64_t cols, std::uint64_t seed, double condition,
+                   T* a) {
+  const std::int64_t count = rows * cols;
+  std::unique_ptr<T[]> host(new T[static_cast<std::size_t>(count)]);
+  fill_seeded(host.get(), rows, cols, seed, condition);
+  check(cudaMemcpyAsync(a, host.get(), static_cast<std::size_t>(count) * sizeof(T), cudaMemcpyHostToDevice,
+                        session.stream),
+        "upload of A");
+  check(cudaStreamSynchronize(session.stream), "upload of A");
+}
+
 /// C := alpha op(A) op(B) + beta C with 64-bit sizes.
 inline void gemm(CudaSession& session, cublasOperation_t op_a, cublasOperation_t op_b, std::int64_t m, std::int64_t n,
                  std::int64_t k, const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float* c,
@@ -109,17 +125,17 @@ inline void gemm(CudaSession& session, cublasOperation_t op_a, cublasOperation_t
   check(cublasDgemm_64(session.blas, op_a, op_b, m, n, k, &one, a, lda, b, ldb, &zero, c, ldc), "cublasDgemm");
 }
 
-/// B := A^-1 B for an upper triangular A.
-inline void solve_upper(CudaSession& session, int n, const float* a, float* b) {
+/// B := A^-1 B for an upper triangular n x n A and `rhs` columns of B.
+inline void solve_upper(CudaSession& session, int n, int rhs, const float* a, int lda, float* b, int ldb) {
   const float one = 1;
-  check(cublasStrsm(session.blas, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, n, n,
-                    &one, a, n, b, n),
+  check(cublasStrsm(session.blas, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, n, rhs,
+                    &one, a, lda, b, ldb),
         "cublasStrsm");
 }
-inline void solve_upper(CudaSession& session, int n, const double* a, double* b) {
+inline void solve_upper(CudaSession& session, int n, int rhs, const double* a, int lda, double* b, int ldb) {
   const double one = 1;
-  check(cublasDtrsm(session.blas, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, n, n,
-                    &one, a, n, b, n),
+  check(cublasDtrsm(session.blas, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_UPPER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, n, rhs,
+                    &one, a, lda, b, ldb),
         "cublasDtrsm");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peer `lapack`: geqrf, then orgqr, of the LAPACK that is installed (OpenBLAS's where that is it), with the threads
-// that OPENBLAS_NUM_THREADS names. The copy of A and the allocation of workspace are not timed.
+// Peers of the LAPACK that is installed (OpenBLAS's where that is it), with the threads that OPENBLAS_NUM_THREADS
+// names: `lapack`, geqrf then orgqr; `lapack-gesdd`, the thin SVD; `lapack-gels`, least squares. Copies of A and the
+// allocation of workspace are not timed.
 #include <lapacke.h>
 
 #include <chrono>
@@ -18,50 +19,130 @@ extern "C" char* openblas_get_config(void);
 namespace qrane::bench {
 namespace {
 
-lapack_int geqrf(lapack_int m, lapack_int n, float* a, float* tau, float* work, lapack_int size) {
+using Size = lapack_int;
+
+Size geqrf(Size m, Size n, float* a, float* tau, float* work, Size size) {
   return LAPACKE_sgeqrf_work(LAPACK_COL_MAJOR, m, n, a, m, tau, work, size);
 }
-lapack_int geqrf(lapack_int m, lapack_int n, double* a, double* tau, double* work, lapack_int size) {
+Size geqrf(Size m, Size n, double* a, double* tau, double* work, Size size) {
   return LAPACKE_dgeqrf_work(LAPACK_COL_MAJOR, m, n, a, m, tau, work, size);
 }
-lapack_int orgqr(lapack_int m, lapack_int k, float* a, const float* tau, float* work, lapack_int size) {
+Size orgqr(Size m, Size k, float* a, const float* tau, float* work, Size size) {
   return LAPACKE_sorgqr_work(LAPACK_COL_MAJOR, m, k, k, a, m, tau, work, size);
 }
-lapack_int orgqr(lapack_int m, lapack_int k, double* a, const double* tau, double* work, lapack_int size) {
+Size orgqr(Size m, Size k, double* a, const double* tau, double* work, Size size) {
   return LAPACKE_dorgqr_work(LAPACK_COL_MAJOR, m, k, k, a, m, tau, work, size);
+}
+Size gesdd(Size m, Size n, float* a, float* s, float* u, float* vt, float* work, Size size, Size* integers) {
+  return LAPACKE_sgesdd_work(LAPACK_COL_MAJOR, 'S', m, n, a, m, s, u, m, vt, std::min(m, n), work, size, integers);
+}
+Size gesdd(Size m, Size n, double* a, double* s, double* u, double* vt, double* work, Size size, Size* integers) {
+  return LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, 'S', m, n, a, m, s, u, m, vt, std::min(m, n), work, size, integers);
+}
+Size gels(Size m, Size n, Size rhs, float* a, float* b, float* work, Size size) {
+  return LAPACKE_sgels_work(LAPACK_COL_MAJOR, 'N', m, n, rhs, a, m, b, std::max(m, n), work, size);
+}
+Size gels(Size m, Size n, Size rhs, double* a, double* b, double* work, Size size) {
+  return LAPACKE_dgels_work(LAPACK_COL_MAJOR, 'N', m, n, rhs, a, m, b, std::max(m, n), work, size);
+}
+
+template <class T>
+std::unique_ptr<T[]> numbers(std::int64_t count) {
+  return std::unique_ptr<T[]>(new T[static_cast<std::size_t>(count)]);
 }
 
 template <class Function>
 double milliseconds(Function&& function) {
   const auto start = std::chrono::steady_clock::now();
-  if (function() != 0) throw std::runtime_error("LAPACK refused an argument");
+  if (function() != 0) throw std::runtime_error("LAPACK found no result");
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
 template <class T>
-PeerSamples measure(const PeerRequest& request) {
-  if (request.rows > std::numeric_limits<lapack_int>::max() || request.cols > std::numeric_limits<lapack_int>::max())
-    throw std::runtime_error("this LAPACK takes 32-bit sizes only");
-  const auto m = static_cast<lapack_int>(request.rows), n = static_cast<lapack_int>(request.cols);
-  const lapack_int k = std::min(m, n);
-  const std::int64_t count = request.rows * request.cols;
-  std::unique_ptr<T[]> a(new T[count]), tau(new T[k]);
+PeerSamples measure_qr(const PeerRequest& request) {
+  const auto m = static_cast<Size>(request.rows), n = static_cast<Size>(request.cols), k = std::min(m, n);
+  const auto a = numbers<T>(request.rows * request.cols), tau = numbers<T>(k);
   T best_factor = 0, best_form = 0;
   geqrf(m, n, a.get(), tau.get(), &best_factor, -1);
   orgqr(m, k, a.get(), tau.get(), &best_form, -1);
-  const auto size = static_cast<lapack_int>(std::max(best_factor, best_form));
-  std::unique_ptr<T[]> work(new T[size]);
+  const auto size = static_cast<Size>(std::max(best_factor, best_form));
+  const auto work = numbers<T>(size);
 
   PeerSamples samples;
-  for (int run = -1; run < request.repeats; ++run) {  // run -1 is the warm-up
-    fill_seeded(a.get(), count, request.seed);
+  repeat(request, [&](bool timed) {
+    fill_seeded(a.get(), m, n, request.seed, request.condition);
     const double factor = milliseconds([&] { return geqrf(m, n, a.get(), tau.get(), work.get(), size); });
+    if (timed) samples.factor_ms.push_back(factor);
+    if (!request.form_q) return;
     const double form_q = milliseconds([&] { return orgqr(m, k, a.get(), tau.get(), work.get(), size); });
-    if (run < 0) continue;
-    samples.factor_ms.push_back(factor);
-    samples.form_q_ms.push_back(form_q);
-  }
+    if (timed) samples.form_q_ms.push_back(form_q);
+  });
   return samples;
+}
+
+template <class T>
+PeerSamples measure_svd(const PeerRequest& request) {
+  const auto m = static_cast<Size>(request.rows), n = static_cast<Size>(request.cols), k = std::min(m, n);
+  const auto a = numbers<T>(request.rows * request.cols), u = numbers<T>(request.rows * k), vt = numbers<T>(n * k);
+  const auto s = numbers<T>(k);
+  const auto integers = numbers<Size>(8 * k);
+  T best = 0;
+  gesdd(m, n, a.get(), s.get(), u.get(), vt.get(), &best, -1, integers.get());
+  const auto size = static_cast<Size>(best);
+  const auto work = numbers<T>(size);
+
+  PeerSamples samples;
+  repeat(request, [&](bool timed) {
+    fill_seeded(a.get(), m, n, request.seed, request.condition);
+    const double elapsed = milliseconds(
+        [&] { return gesdd(m, n, a.get(), s.get(), u.get(), vt.get(), work.get(), size, integers.get()); });
+    if (timed) samples.total_ms.push_back(elapsed);
+  });
+  return samples;
+}
+
+template <class T>
+PeerSamples measure_gels(const PeerRequest& request) {
+  const auto m = static_cast<Size>(request.rows), n = static_cast<Size>(request.cols);
+  const auto rhs = static_cast<Size>(request.rhs);
+  const auto a = numbers<T>(request.rows * request.cols), b = numbers<T>(std::max(request.rows, request.cols) * rhs);
+  T best = 0;
+  gels(m, n, rhs, a.get(), b.get(), &best, -1);
+  const auto size = static_cast<Size>(best);
+  const auto work = numbers<T>(size);
+
+  PeerSamples samples;
+  repeat(request, [&](bool timed) {
+    fill_seeded(a.get(), m, n, request.seed, request.condition);
+    fill_seeded(b.get(), request.rows, request.rhs, request.seed + 1, 1);
+    const double elapsed = milliseconds([&] { return gels(m, n, rhs, a.get(), b.get(), work.get(), size); });
+    if (timed) samples.total_ms.push_back(elapsed);
+  });
+  return samples;
+}
+
+/// Seconds of one run, from above: the canonical flops at a quarter of the GEMM rate, or at the rate of the memory
+/// where panels are narrow.
+double estimated_seconds(const PeerRequest& request) {
+  static const Rates rates = measure_host_rates("f64");
+  const double m = static_cast<double>(std::max(request.rows, request.cols));
+  const double n = static_cast<double>(std::min(request.rows, request.cols));
+  const double precision = request.precision == "f32" ? 2 : 1, runs = request.task == "svd" ? 6 : 2;
+  const double qr = (request.task == "svd" || request.form_q) ? 2 : 1;
+  return qr * runs * m * n * n / (0.25 * precision * rates.gemm_gflops) * 1e-9;
+}
+
+template <class T>
+PeerSamples measure(const PeerRequest& request) {
+  if (request.rows > std::numeric_limits<Size>::max() || request.cols > std::numeric_limits<Size>::max())
+    throw std::runtime_error("this LAPACK takes 32-bit sizes only");
+  const double seconds = estimated_seconds(request);
+  if (seconds > request.max_seconds)
+    throw std::runtime_error("one run would take about " + std::to_string(static_cast<int>(std::ceil(seconds))) + " s");
+  if (request.task == "qr" && request.peer == "lapack") return measure_qr<T>(request);
+  if (request.task == "svd" && request.peer == "lapack-gesdd") return measure_svd<T>(request);
+  if (request.task == "gels" && request.peer == "lapack-gels") return measure_gels<T>(request);
+  throw std::runtime_error("no peer '" + request.peer + "' for the task '" + request.task + "' here");
 }
 
 std::string version() {
@@ -84,9 +165,9 @@ std::string rates(const std::string& precision) {
 
 int main() {
   using namespace qrane::bench;
-  return serve({[] { return "peers=lapack version=" + without_blanks(version()); }, rates,
+  return serve({[] { return "qr=lapack svd=lapack-gesdd gels=lapack-gels version=" + without_blanks(version()); },
+                rates,
                 [](const PeerRequest& request) {
-                  if (request.peer != "lapack") throw std::runtime_error("no peer '" + request.peer + "' here");
                   return request.precision == "f32" ? measure<float>(request) : measure<double>(request);
                 }});
 }

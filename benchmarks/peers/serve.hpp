@@ -2,6 +2,8 @@
 // The loop of a peer program: answers requests (common/protocol.hpp) until its input ends.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iostream>
 #include <string>
@@ -12,12 +14,17 @@ namespace qrane::bench {
 
 /// One measurement asked for.
 struct PeerRequest {
+  std::string task;
   std::string peer;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
+  std::int64_t rhs = 0;   ///< gels: right-hand sides
   std::string precision;  ///< "f32" or "f64"
   std::uint64_t seed = 0;
+  double condition = 1;  ///< of the matrix
+  bool form_q = false;   ///< qr: the thin Q as well
   int repeats = 5;
+  double max_seconds = 4;
 };
 
 /// Samples in milliseconds; lists that a peer does not have stay empty.
@@ -25,23 +32,40 @@ struct PeerSamples {
   std::vector<double> factor_ms;
   std::vector<double> form_q_ms;
   std::vector<double> thin_q_ms;
+  std::vector<double> total_ms;
 };
+
+/// Calls run(false) to warm up, twice while that is short, then run(true) as often as asked for and as fits the time.
+template <class Function>
+void repeat(const PeerRequest& request, Function&& run) {
+  const auto start = std::chrono::steady_clock::now();
+  run(false);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double fit = request.max_seconds / std::max(seconds, 1e-9) - 1;
+  if (fit > request.repeats) run(false);
+  for (int count = std::clamp(static_cast<int>(std::min(fit, 1e3)), 1, request.repeats); count > 0; --count) run(true);
+}
 
 /// What a peer program can do. Faults are thrown as std::exception.
 struct PeerProgram {
-  std::function<std::string()> hello;                    ///< "version=... peers=a,b"
+  std::function<std::string()> hello;                    ///< "version=... qr=a,b svd=c"
   std::function<std::string(const std::string&)> rates;  ///< precision in, "gemm_gflops=... copy_gbytes=..." out
   std::function<PeerSamples(const PeerRequest&)> measure;
 };
 
 inline PeerRequest parse_request(const Message& message) {
   PeerRequest request;
+  request.task = message.get("task");
   request.peer = message.get("peer");
   request.rows = message.integer("rows");
   request.cols = message.integer("cols");
   request.precision = message.get("precision");
   request.seed = static_cast<std::uint64_t>(message.integer("seed"));
   request.repeats = static_cast<int>(message.integer("repeats"));
+  if (message.has("rhs")) request.rhs = message.integer("rhs");
+  if (message.has("condition")) request.condition = message.number("condition");
+  if (message.has("form_q")) request.form_q = message.integer("form_q") != 0;
+  if (message.has("max_seconds")) request.max_seconds = message.number("max_seconds");
   if (request.rows < 1 || request.cols < 1 || request.repeats < 1)
     throw std::runtime_error("rows, cols and repeats must be positive");
   if (request.precision != "f32" && request.precision != "f64")
@@ -59,6 +83,7 @@ inline std::string answer(const PeerProgram& program, const std::string& line) {
   if (!samples.factor_ms.empty()) reply += " factor_ms=" + join_numbers(samples.factor_ms);
   if (!samples.form_q_ms.empty()) reply += " form_q_ms=" + join_numbers(samples.form_q_ms);
   if (!samples.thin_q_ms.empty()) reply += " thin_q_ms=" + join_numbers(samples.thin_q_ms);
+  if (!samples.total_ms.empty()) reply += " total_ms=" + join_numbers(samples.total_ms);
   return reply.empty() ? reply : reply.substr(1);
 }
 
