@@ -180,6 +180,49 @@ Doubles r_by_householder(MatrixView<const T> a) {
   return r;
 }
 
+/// A = U S Vᵀ of n x n matrices; false where it fails.
+bool decompose(Doubles a, Index n, Doubles& u, Doubles& vt) {
+  const auto size = static_cast<int>(n);
+  Doubles singular(static_cast<std::size_t>(n));
+  u.resize(a.size()), vt.resize(a.size());
+  return LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'S', size, size, a.data(), size, singular.data(), u.data(), size, vt.data(),
+                        size) == 0;
+}
+
+/// W = U Vᵀ of R₂Rᵀ = U S Vᵀ; empty where that fails.
+Doubles polar_factor(const Doubles& r2, const Doubles& r, Index n) {
+  const auto size = static_cast<int>(n);
+  Doubles p(r), w(r.size()), u, vt;
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i < n; ++i) p[static_cast<std::size_t>(i + j * n)] = r[static_cast<std::size_t>(j + i * n)];
+  cblas_dtrmm(CblasColMajor, CblasLeft, CblasUpper, CblasNoTrans, CblasNonUnit, size, size, 1, r2.data(), size,
+              p.data(), size);
+  if (!decompose(p, n, u, vt)) return {};
+  multiply(CblasNoTrans, n, n, n, 1, u.data(), n, vt.data(), n, 0, w.data(), n);
+  return w;
+}
+
+/// W = Z Uᵀ, from R = U S Vᵀ and R₂V = Z T, T's diagonal made nonnegative; empty where that fails.
+Doubles aligning_factor(const Doubles& r2, const Doubles& r, Index n) {
+  const auto size = static_cast<int>(n);
+  Doubles u, vt, z(r.size()), w(r.size()), tau(static_cast<std::size_t>(n));
+  if (!decompose(r, n, u, vt)) return {};
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i < n; ++i) z[static_cast<std::size_t>(i + j * n)] = vt[static_cast<std::size_t>(j + i * n)];
+  cblas_dtrmm(CblasColMajor, CblasLeft, CblasUpper, CblasNoTrans, CblasNonUnit, size, size, 1, r2.data(), size,
+              z.data(), size);
+  if (LAPACKE_dgeqrf(LAPACK_COL_MAJOR, size, size, z.data(), size, tau.data()) != 0) return {};
+  std::vector<bool> negative;
+  for (Index j = 0; j < n; ++j) negative.push_back(z[static_cast<std::size_t>(j + j * n)] < 0);
+  if (LAPACKE_dorgqr(LAPACK_COL_MAJOR, size, size, size, z.data(), size, tau.data()) != 0) return {};
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i < n; ++i)
+      if (negative[static_cast<std::size_t>(j)]) z[static_cast<std::size_t>(i + j * n)] *= -1;
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasTrans, size, size, size, 1, z.data(), size, u.data(), size, 0, w.data(),
+              size);
+  return w;
+}
+
 }  // namespace
 
 template <class T>
@@ -218,11 +261,10 @@ bool can_check_r_alone(Index rows, Index cols, ReferenceR reference, const Check
 template <class T>
 ErrorMeasures check_r_alone(MatrixView<const T> a, MatrixView<const T> r, ReferenceR reference) {
   const Index n = a.cols;
-  const auto size = static_cast<int>(n);
   const std::vector<Index> columns = all_columns(n);
   Doubles wide_r;
   ErrorMeasures errors;
-  errors.how = reference == ReferenceR::gram ? "polar factor" : "polar factor, Householder reference";
+  errors.how = reference == ReferenceR::gram ? "polar factor" : "aligned with Householder QR in double";
   errors.residual = std::numeric_limits<double>::quiet_NaN();
   widen_rows(r, 0, n, columns, wide_r);
   const bool finite = std::all_of(wide_r.begin(), wide_r.end(), [](double x) { return std::isfinite(x); });
@@ -230,17 +272,8 @@ ErrorMeasures check_r_alone(MatrixView<const T> a, MatrixView<const T> r, Refere
   const Doubles r2 = reference == ReferenceR::gram ? r_by_gram(a) : r_by_householder(a);
   if (r2.empty()) return errors;
 
-  // W = U Vᵀ of R₂Rᵀ = U S Vᵀ
-  Doubles p = wide_r, w(r2.size()), u(r2.size()), vt(r2.size()), singular(static_cast<std::size_t>(n));
-  for (Index j = 0; j < n; ++j)
-    for (Index i = 0; i < n; ++i) p[static_cast<std::size_t>(i + j * n)] = wide_r[static_cast<std::size_t>(j + i * n)];
-  cblas_dtrmm(CblasColMajor, CblasLeft, CblasUpper, CblasNoTrans, CblasNonUnit, size, size, 1, r2.data(), size,
-              p.data(), size);
-  if (LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'S', size, size, p.data(), size, singular.data(), u.data(), size, vt.data(),
-                     size) != 0)
-    return errors;
-  multiply(CblasNoTrans, n, n, n, 1, u.data(), n, vt.data(), n, 0, w.data(), n);
-
+  const Doubles w = reference == ReferenceR::gram ? polar_factor(r2, wide_r, n) : aligning_factor(r2, wide_r, n);
+  if (w.empty()) return errors;
   Doubles gap(r2.size(), 0), gaps(static_cast<std::size_t>(n), 0), norms(static_cast<std::size_t>(n), 0);
   for (Index j = 0; j < n; ++j)
     for (Index i = 0; i <= j; ++i) gap[static_cast<std::size_t>(i + j * n)] = r2[static_cast<std::size_t>(i + j * n)];

@@ -8,6 +8,11 @@
 // For R alone Q is the orthogonal polar factor of A Rᵀ, which makes ‖A - QR‖_F least. With A = Q₂R₂ (Cholesky QR of
 // A's Gram matrix in double; the benchmark matrices are well conditioned) that factor is Q₂W, W the polar factor of the
 // n x n matrix R₂Rᵀ, and a_j - Q r_j has the norm of column j of R₂ - W R: no m x n matrix is needed but A.
+//
+// Where A may be ill-conditioned, R₂ comes from LAPACK's Householder QR in double, one chunk of rows after the other,
+// and the polar factor of R₂Rᵀ would lose half the digits. There W = Z Uᵀ, from the SVD R = U S Vᵀ and the QR
+// factorization R₂V = Z T: were R₂ and R factors of the same matrix, T would be S. Errors of either appear in T - S at
+// their own size, small singular values or not.
 #pragma once
 
 #include <string>
@@ -20,7 +25,7 @@ namespace qrane::bench {
 struct ErrorMeasures {
   double orthogonality = -1;
   double residual = -1;
-  std::string how;  ///< "all columns", "polar factor", or what was sampled
+  std::string how;  ///< "all columns", what R alone was compared with, or what was sampled
 
   static constexpr double limit = 30;
   bool good() const { return orthogonality <= limit && residual <= limit && residual == residual; }
@@ -43,7 +48,7 @@ enum class ReferenceR { gram, householder };
 /// Whether check_r_alone applies: affordable, and for the Gram matrix tall enough that A is surely well conditioned.
 bool can_check_r_alone(Index rows, Index cols, ReferenceR reference, const CheckBudget& budget);
 
-/// R alone by the polar factor (above). m n^2 or 2 m n^2 flops, and two n x n decompositions.
+/// R alone (above). m n^2 or 2 m n^2 flops, and two n x n decompositions.
 template <class T>
 ErrorMeasures check_r_alone(MatrixView<const T> a, MatrixView<const T> r, ReferenceR reference = ReferenceR::gram);
 
