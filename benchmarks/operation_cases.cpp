@@ -18,7 +18,6 @@
 #include <qrane/least_squares.hpp>
 #include <qrane/svd.hpp>
 
-#include "common/seeded_matrix.hpp"
 #include "session.hpp"
 
 namespace qrane::bench {
@@ -77,13 +76,11 @@ class OperationCases {
   }
 
   void fill() {
-    a_ = Matrix<T>::host(shape_.rows, shape_.cols);
-    fill_seeded(a_.data(), shape_.rows * shape_.cols, matrix_seed);
-    b_ = Matrix<T>::host(shape_.rows, operation_.rhs);
-    fill_seeded(b_.data(), shape_.rows * operation_.rhs, matrix_seed + 1);
-    if (session_.context().backend() == Backend::cpu) return;
-    device_a_ = session_.context().to_device(a_);
-    device_b_ = session_.context().to_device(b_);
+    device_a_ = session_.seeded<T>(shape_, matrix_seed);
+    device_b_ = session_.seeded<T>({shape_.rows, operation_.rhs}, matrix_seed + 1);
+    const bool on_cpu = session_.context().backend() == Backend::cpu;
+    a_ = on_cpu ? std::move(device_a_) : session_.context().to_host(device_a_);
+    b_ = on_cpu ? std::move(device_b_) : session_.context().to_host(device_b_);
   }
 
   MatrixView<const T> input(const Matrix<T>& host, const Matrix<T>& device) const {

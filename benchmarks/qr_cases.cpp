@@ -8,7 +8,6 @@
 #include <map>
 #include <utility>
 
-#include "common/seeded_matrix.hpp"
 #include "session.hpp"
 
 namespace qrane::bench {
@@ -78,9 +77,8 @@ class QrCases {
 
   void fill() {
     note("filling the matrix");
-    a_ = Matrix<T>::host(shape_.rows, shape_.cols);
-    fill_seeded(a_.data(), shape_.rows, shape_.cols, matrix_seed, condition_);
-    if (session_.context().backend() != Backend::cpu) device_a_ = session_.context().to_device(a_);
+    device_a_ = session_.seeded<T>(shape_, matrix_seed, condition_);
+    a_ = session_.context().backend() == Backend::cpu ? std::move(device_a_) : session_.context().to_host(device_a_);
   }
 
   MatrixView<const T> input() const {

@@ -11,13 +11,17 @@
 #include <thread>
 
 #include "api/engine.hpp"
+#include "common/seeded_matrix.hpp"
+#ifdef QRANE_BENCH_KERNELS
+#include "kernels/fill.hpp"
+#endif
 #include "machine.hpp"
 
 namespace qrane::bench {
 namespace {
 
 constexpr double peer_timeout_seconds = 900;
-constexpr double gpu_peer_seconds = 3;  // for one peer and one case beside a GPU
+constexpr double gpu_peer_seconds = 2;  // for one peer and one case beside a GPU
 
 ContextOptions context_options(const BenchOptions& options) {
   ContextOptions wanted;
@@ -43,13 +47,14 @@ Session::Session(const BenchOptions& options, const SuiteInfo& suite)
       context_(context_options(options)),
       device_(context_.device()),
       budget_seconds_(on_gpu() ? suite.gpu_seconds : INFINITY) {
-  start_peers();
+  start_peers(suite);
 }
 
-void Session::start_peers() {
+void Session::start_peers(const SuiteInfo& suite) {
   // NVIDIA's libraries are peers on NVIDIA's GPUs, whichever backend qrane uses there; LAPACK everywhere.
   const bool nvidia = device_.backend == Backend::cuda || device_.name.find("NVIDIA") != std::string::npos;
   if (on_gpu() && nvidia) start_program("qrane-peers-cuda");
+  if (on_gpu() && nvidia && !suite.operations.empty()) start_program("qrane-peers-torch");
   start_program("qrane-peers-lapack");
 }
 
@@ -159,6 +164,24 @@ double Session::copy_rate() const {
   }
   return 2.0 * sizeof(float) * static_cast<double>(rows * cols) / best * 1e-6;
 }
+
+template <class T>
+Matrix<T> Session::seeded(Shape shape, std::uint64_t seed, double condition) const {
+#ifdef QRANE_BENCH_KERNELS
+  if (device_.backend == Backend::cuda) {
+    Matrix<T> a = context_.allocate<T>(shape.rows, shape.cols);
+    if (a.ld() == shape.rows) {
+      fill_on_device(a.data(), shape.rows, shape.cols, seed, condition);
+      return a;
+    }
+  }
+#endif
+  Matrix<T> a = Matrix<T>::host(shape.rows, shape.cols);
+  fill_seeded(a.data(), shape.rows, shape.cols, seed, condition);
+  return device_.backend == Backend::cpu ? std::move(a) : context_.to_device(a);
+}
+template Matrix<float> Session::seeded(Shape, std::uint64_t, double) const;
+template Matrix<double> Session::seeded(Shape, std::uint64_t, double) const;
 
 double Session::time_ms(const std::function<void()>& function) const { return context_.engine()->time_ms(function); }
 

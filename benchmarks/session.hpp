@@ -45,6 +45,10 @@ class Session {
   /// One peer's samples. Throws std::runtime_error with the reason when there are none.
   Message measure_peer(const std::string& peer, const PeerTask& task);
 
+  /// A seeded matrix (common/seeded_matrix.hpp) in device memory; host memory of a processor.
+  template <class T>
+  Matrix<T> seeded(Shape shape, std::uint64_t seed, double condition = 1) const;
+
   /// Milliseconds of the work that `function` puts on the device's queue.
   double time_ms(const std::function<void()>& function) const;
   /// Warm-up, then at least 5 timed runs (more while they are short); fewer only when interrupted.
@@ -71,7 +75,7 @@ class Session {
     std::map<std::string, std::vector<std::string>> peers;  ///< by task
   };
 
-  void start_peers();
+  void start_peers(const SuiteInfo& suite);
   void start_program(const std::string& name);
   std::unique_ptr<PeerProcess> start_process(const std::string& path) const;
   Rates measure_device_rates(const std::string& precision);

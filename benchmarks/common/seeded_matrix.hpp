@@ -17,7 +17,7 @@ namespace qrane::bench {
 
 /// The k-th number of a seed's stream: splitmix64 (Steele, Lea, Flood, 2014) read at position k. 24 random bits, so
 /// that float and double matrices hold the same numbers.
-inline double uniform_at(std::uint64_t seed, std::uint64_t k) {
+constexpr double uniform_at(std::uint64_t seed, std::uint64_t k) {
   std::uint64_t z = seed * 0xd1342543de82ef95u + (k + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;

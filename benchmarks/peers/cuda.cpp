@@ -14,8 +14,8 @@ template <class T>
 double gemm_gflops(CudaSession& session) {
   const std::int64_t n = 8192;
   DeviceArray<T> a(n * n), b(n * n), c(n * n);
-  upload_seeded(session, n, n, 1, 1, a.get());
-  upload_seeded(session, n, n, 2, 1, b.get());
+  fill_on_device(a.get(), n, n, 1, 1);
+  fill_on_device(b.get(), n, n, 2, 1);
   double best = std::numeric_limits<double>::max();
   for (int run = 0; run < 6; ++run) {
     const double elapsed = session.milliseconds(

@@ -70,8 +70,8 @@ class GelsPeer {
         x_(request.cols * request.rhs),
         tau_(request.cols),
         info_(1) {
-    upload_seeded(session, m_, n_, request.seed, request.condition, a_.get());
-    upload_seeded(session, m_, rhs_, request.seed + 1, 1, b_.get());
+    fill_on_device(a_.get(), m_, n_, request.seed, request.condition);
+    fill_on_device(b_.get(), m_, rhs_, request.seed + 1, 1);
   }
 
   PeerSamples by_qr() {

@@ -35,7 +35,7 @@ PeerSamples measure_cusolver(CudaSession& session, const PeerRequest& request) {
   if (request.form_q && m > std::numeric_limits<int>::max()) throw std::runtime_error("orgqr takes 32-bit sizes only");
   DeviceArray<T> a(m * n), work_a(m * n), tau(k);
   DeviceArray<int> info(1);
-  upload_seeded(session, m, n, request.seed, request.condition, a.get());
+  fill_on_device(a.get(), m, n, request.seed, request.condition);
 
   std::size_t device_bytes = 0, host_bytes = 0;
   check(cusolverDnXgeqrf_bufferSize(session.solver, session.params, m, n, cuda_type<T>, work_a.get(), m, cuda_type<T>,
@@ -100,7 +100,7 @@ PeerSamples measure_cholqr2(CudaSession& session, const PeerRequest& request) {
   if (m < n) throw std::runtime_error("Cholesky QR needs at least as many rows as columns");
   DeviceArray<T> a(m * n), q1(m * n), q2(m * n), r1(n * n), r2(n * n), r(n * n), identity(n * n), inverse(n * n);
   DeviceArray<int> info1(1), info2(1);
-  upload_seeded(session, m, n, request.seed, request.condition, a.get());
+  fill_on_device(a.get(), m, n, request.seed, request.condition);
   std::vector<T> ones(static_cast<std::size_t>(n * n), T(0));
   for (std::int64_t j = 0; j < n; ++j) ones[static_cast<std::size_t>(j * n + j)] = 1;
   check(cudaMemcpy(identity.get(), ones.data(), ones.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");

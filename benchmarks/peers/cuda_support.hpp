@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CUDA peers share: checked calls, owned device memory, event timing, and the two scalars' names.
+// What the CUDA peers share: checked calls, event timing, and the two scalars' names.
 #pragma once
 
 #include <cublas_v2.h>
@@ -7,19 +7,15 @@
 #include <cusolverDn.h>
 
 #include <cstdint>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "common/seeded_matrix.hpp"
+#include "kernels/device.hpp"
+#include "kernels/fill.hpp"
 
 namespace qrane::bench {
 
-inline void check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return;
-  throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
-}
 inline void check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw std::runtime_error(std::string(what) + ": " + cublasGetStatusString(status));
@@ -28,22 +24,6 @@ inline void check(cusolverStatus_t status, const char* what) {
   if (status == CUSOLVER_STATUS_SUCCESS) return;
   throw std::runtime_error(std::string(what) + ": cuSOLVER status " + std::to_string(static_cast<int>(status)));
 }
-
-/// Device memory freed with its owner.
-template <class T>
-class DeviceArray {
- public:
-  explicit DeviceArray(std::size_t count) {
-    check(cudaMalloc(reinterpret_cast<void**>(&data_), (count ? count : 1) * sizeof(T)), "cudaMalloc");
-  }
-  ~DeviceArray() { cudaFree(data_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-  T* get() const { return data_; }
-
- private:
-  T* data_ = nullptr;
-};
 
 template <class T>
 constexpr cudaDataType cuda_type = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
@@ -97,19 +77,6 @@ class CudaSession {
   cudaEvent_t start_ = nullptr;
   cudaEvent_t stop_ = nullptr;
 };
-
-/// A seeded matrix in device memory (common/seeded_matrix.hpp).
-template <class T>
-void upload_seeded(CudaSession& session, std::int64_t rows, std::int64_t cols, std::uint64_t seed, double condition,
-                   T* a) {
-  const std::int64_t count = rows * cols;
-  std::unique_ptr<T[]> host(new T[static_cast<std::size_t>(count)]);
-  fill_seeded(host.get(), rows, cols, seed, condition);
-  check(cudaMemcpyAsync(a, host.get(), static_cast<std::size_t>(count) * sizeof(T), cudaMemcpyHostToDevice,
-                        session.stream),
-        "upload of A");
-  check(cudaStreamSynchronize(session.stream), "upload of A");
-}
 
 /// C := alpha op(A) op(B) + beta C with 64-bit sizes.
 inline void gemm(CudaSession& session, cublasOperation_t op_a, cublasOperation_t op_b, std::int64_t m, std::int64_t n,

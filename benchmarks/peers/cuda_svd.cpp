@@ -84,7 +84,7 @@ class SvdPeer {
         v_(n_ * n_),
         s_(n_),
         info_(1) {
-    upload_seeded(session, m_, n_, request.seed, request.condition, a_.get());
+    fill_on_device(a_.get(), m_, n_, request.seed, request.condition);
   }
 
   PeerSamples gesvd() {
