@@ -95,6 +95,31 @@ Json to_json_value(const OperationCase& result) {
   return out;
 }
 
+Json to_json_value(const GridCase& result) {
+  Json out = {{"rows", result.shape.rows},
+              {"cols", result.shape.cols},
+              {"precision", result.precision},
+              {"mode", "r"},
+              {"outcome", outcome_name(result.outcome)},
+              {"reason", result.reason},
+              {"flops", result.flops},
+              {"floor", to_json_value(result.floor)}};
+  out["times"] = Json::object();
+  for (const AlgorithmTime& time : result.times) {
+    Json& entry = out["times"][time.algorithm] = Json::object();
+    if (time.samples_ms.empty()) {
+      entry["reason"] = time.reason;
+      continue;
+    }
+    entry["ran"] = time.ran;
+    entry["samples_ms"] = time.samples_ms;
+    entry["median_ms"] = median(time.samples_ms);
+    if (time.difference >= 0) entry["difference_of_r"] = time.difference;
+  }
+  if (!result.times.empty()) out["peers"] = to_json_value(result.peers, result.flops);
+  return out;
+}
+
 Json to_json_value(const BackgroundCase& result) {
   Json out = {{"rows", result.shape.rows}, {"cols", result.shape.cols}, {"precision", result.precision},
               {"method", result.method},   {"data", result.data},       {"outcome", outcome_name(result.outcome)},
@@ -158,6 +183,15 @@ std::string to_json(const BenchResults& results) {
   for (const QrCase& result : results.cases) out["cases"].push_back(to_json_value(result));
   out["operations"] = Json::array();
   for (const OperationCase& result : results.operations) out["operations"].push_back(to_json_value(result));
+  out["grid"] = Json::array();
+  for (const GridCase& result : results.grid) out["grid"].push_back(to_json_value(result));
+  out["crossovers"] = Json::array();
+  for (const Crossover& line : crossovers(results.grid))
+    out["crossovers"].push_back({{"precision", line.precision},
+                                 {"rows", line.rows},
+                                 {"narrow", line.narrow},
+                                 {"wide", line.wide},
+                                 {"cols", line.cols}});
   out["background"] = Json::array();
   for (const BackgroundCase& result : results.background) out["background"].push_back(to_json_value(result));
   // a driver's or file's name may hold bytes that are no UTF-8

@@ -92,6 +92,35 @@ struct OperationCase {
   double median_ms() const { return median(samples_ms); }
 };
 
+/// One algorithm's time at one size.
+struct AlgorithmTime {
+  std::string algorithm;  ///< as asked for
+  std::string ran;        ///< as planned: another one for automatic
+  std::vector<double> samples_ms;
+  double difference = -1;  ///< of its R from the first's, in units of (min(m, n) + 10) u; negative: not looked at
+  std::string reason;      ///< why there are no samples
+};
+
+/// One size of the grid, R alone: the automatic choice first, then each algorithm by name.
+struct GridCase {
+  Shape shape;
+  std::string precision;
+  Outcome outcome = Outcome::measured;
+  std::string reason;
+  double flops = 0;
+  Floor floor;
+  std::vector<AlgorithmTime> times;
+  std::vector<PeerTime> peers;  ///< ratio: to the automatic choice
+};
+
+/// The width from which `wide` is faster than `narrow`, between two sizes of the grid by logarithms.
+struct Crossover {
+  std::string precision;
+  Index rows = 0;
+  std::string narrow, wide;
+  double cols = 0;
+};
+
 struct ConvergencePoint {
   int iteration = 0;
   double residual = 0;
@@ -141,6 +170,7 @@ struct BenchResults {
   double elapsed_seconds = 0;
   std::vector<QrCase> cases;
   std::vector<OperationCase> operations;
+  std::vector<GridCase> grid;
   std::vector<BackgroundCase> background;
 };
 

@@ -56,6 +56,9 @@ void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::
   for (const Shape shape : suite.shapes)
     for (const std::string& precision : precisions)
       if (!session.interrupted()) run_qr_cases(session, suite, shape, precision, done(results.cases));
+  for (const Shape shape : suite.grid)
+    for (const std::string& precision : precisions)
+      if (!session.interrupted()) run_grid_case(session, shape, precision, done(results.grid));
   for (const OperationShape& operation : suite.operations)
     for (const std::string& precision : precisions)
       if (!session.interrupted()) run_operation_case(session, operation, precision, done(results.operations));
@@ -69,7 +72,8 @@ void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::
 int run(const BenchOptions& options) {
   const SuiteInfo suite = find_suite(options.suite);
   Session session(options, suite);
-  const std::vector<std::string> precisions = wanted_precisions(options.precision, session.device());
+  const std::vector<std::string> precisions =
+      wanted_precisions(options.precision.empty() ? suite.precision : options.precision, session.device());
 
   BenchResults results;
   results.suite = suite.name;
@@ -84,7 +88,8 @@ int run(const BenchOptions& options) {
     throw;
   }
   write_results(options, session, results);
-  const bool failed = any_failed(results.cases) || any_failed(results.operations) || any_failed(results.background);
+  const bool failed = any_failed(results.cases) || any_failed(results.operations) || any_failed(results.grid) ||
+                      any_failed(results.background);
   return results.interrupted || failed ? 1 : 0;
 }
 

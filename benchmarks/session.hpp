@@ -97,6 +97,13 @@ class Session {
 void run_qr_cases(Session& session, const SuiteInfo& suite, Shape shape, const std::string& precision,
                   const std::function<void(const QrCase&)>& report);
 
+/// Measures every algorithm by name, R alone, at one size in one precision.
+void run_grid_case(Session& session, Shape shape, const std::string& precision,
+                   const std::function<void(const GridCase&)>& report);
+/// Where blocked overtakes caqr and cholesky_qr, caqr cholesky_qr, and cholesky_qr tsqr along the columns, for each
+/// number of rows and precision of the grid where one does.
+std::vector<Crossover> crossovers(const std::vector<GridCase>& grid);
+
 /// Measures svd or gels at one shape in one precision.
 void run_operation_case(Session& session, const OperationShape& operation, const std::string& precision,
                         const std::function<void(const OperationCase&)>& report);

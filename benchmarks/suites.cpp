@@ -3,11 +3,21 @@
 // (IPDPS 2011), table I, figure 9 and section VI, and narrower ones where only the memory's rate can limit.
 #include "suites.hpp"
 
+#include <algorithm>
+
 namespace qrane::bench {
 namespace {
 
 const std::vector<QForm> usual_modes = {QForm::none, QForm::thin, QForm::implicit};
 const std::vector<QForm> all_modes = {QForm::none, QForm::thin, QForm::implicit, QForm::lapack};
+
+/// The given heights by 16, 32, ... 8192 columns, none wider than high.
+std::vector<Shape> grid_of(const std::vector<Index>& heights) {
+  std::vector<Shape> shapes;
+  for (const Index rows : heights)
+    for (Index cols = 16; cols <= std::min<Index>(rows, 8192); cols *= 2) shapes.push_back({rows, cols});
+  return shapes;
+}
 
 }  // namespace
 
@@ -22,6 +32,11 @@ std::vector<SuiteInfo> suites() {
        .shapes =
            {{8192, 64}, {8192, 128}, {8192, 256}, {8192, 512}, {8192, 1024}, {8192, 2048}, {8192, 4096}, {8192, 8192}},
        .modes = all_modes},
+      {.name = "paper-speedup",
+       .summary =
+           "1,024 to 1,048,576 rows by 16 to 8192 columns: every algorithm by name, and where one overtakes another",
+       .grid = grid_of({1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20}),
+       .precision = "f32"},
       {.name = "skinny",
        .summary = "very tall, 8 to 100 columns, the papers' video matrix among them",
        .shapes = {{110'592, 100}, {1'000'000, 32}, {1'000'000, 64}, {4'000'000, 16}, {10'000'000, 8}},
@@ -63,6 +78,7 @@ std::vector<SuiteInfo> suites() {
        .summary = "a few small cases, for the tests",
        .shapes = {{300, 20}, {1000, 32}, {64, 64}, {400, 200}},
        .modes = all_modes,
+       .grid = {{300, 20}, {300, 150}},
        .operations = {{"svd", {500, 20}}, {"gels", {500, 20}, 2}},
        .background = {{600, 20}},
        .hidden = true},

@@ -37,8 +37,10 @@ struct SuiteInfo {
   std::vector<Shape> shapes = {};  ///< factorizations
   std::vector<QForm> modes = {};   ///< none is "R only"
   MatrixKind matrix = MatrixKind::uniform;
+  std::vector<Shape> grid = {};  ///< sizes at which every algorithm runs by name, R alone
   std::vector<OperationShape> operations = {};
   std::vector<Shape> background = {};  ///< robust PCA problems
+  std::string precision = "";          ///< where only one is wanted unless another is asked for
   bool host_peers = true;              ///< LAPACK on the host beside a GPU
   double gpu_seconds = 60;             ///< on a GPU no case begins after this time
   bool hidden = false;                 ///< run by name, not listed: for the tests

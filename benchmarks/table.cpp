@@ -112,6 +112,33 @@ void Table::add(const OperationCase& result) {
   std::fflush(stdout);
 }
 
+void Table::add(const GridCase& result) {
+  if (quiet()) return;
+  print_heading("grid",
+                format("%9s %5s %4s %-11s %10s %6s %10s %10s %10s %10s %9s", "rows", "cols", "prec", "automatic", "ms",
+                       "floor", "caqr", "cholesky_qr", "blocked", "tsqr", "peer"),
+                "");
+  std::printf("%9lld %5lld %4s ", static_cast<long long>(result.shape.rows), static_cast<long long>(result.shape.cols),
+              result.precision.c_str());
+  if (result.times.empty() || result.times[0].samples_ms.empty()) {
+    print_absence(result);
+  } else {
+    const double ms = median(result.times[0].samples_ms);
+    std::printf("%-11s %10s %5.1f%%", result.times[0].ran.c_str(), milliseconds(ms).c_str(),
+                100 * result.floor.ms / ms);
+    for (const char* name : {"caqr", "cholesky_qr", "blocked", "tsqr"}) {
+      std::string text = "-";
+      for (const AlgorithmTime& time : result.times)
+        if (time.algorithm == name && !time.samples_ms.empty()) text = milliseconds(median(time.samples_ms));
+      std::printf(" %10s", text.c_str());
+    }
+    for (const PeerTime& peer : result.peers)
+      std::printf(" %8s", peer.samples_ms.empty() ? "-" : format("%.2fx", peer.ratio).c_str());
+    std::printf("%s\n", result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
+  }
+  std::fflush(stdout);
+}
+
 void Table::add(const BackgroundCase& result) {
   if (quiet()) return;
   print_heading("background",
@@ -148,6 +175,9 @@ void print_foot(const BenchResults& results) {
       std::printf("*: the guard handed over to the Householder tree\n");
       break;
     }
+  for (const Crossover& line : crossovers(results.grid))
+    std::printf("%s, %lld rows: %s overtakes %s at %.0f columns\n", line.precision.c_str(),
+                static_cast<long long>(line.rows), line.wide.c_str(), line.narrow.c_str(), line.cols);
   if (results.interrupted) std::printf("interrupted: the cases above are all there is\n");
 }
 
