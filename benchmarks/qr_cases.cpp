@@ -88,8 +88,12 @@ class QrCases {
   void measure_peers() {
     PeerTask task{"qr", shape_, precision_, matrix_seed, condition_, 0, false};
     task.form_q = std::count(suite_.modes.begin(), suite_.modes.end(), QForm::thin) != 0;
-    for (const std::string& peer : session_.peers("qr")) {
-      if (!suite_.host_peers && session_.on_gpu() && peer == "lapack") continue;
+    std::vector<std::string> peers = session_.peers("qr");
+    if (!suite_.host_peers && session_.on_gpu()) std::erase(peers, "lapack");
+    const std::vector<std::string> rivals = suite_.rivals ? session_.peers("rivals") : std::vector<std::string>{};
+    peers.insert(peers.end(), rivals.begin(), rivals.end());
+    for (const std::string& peer : peers) {
+      task.task = std::count(rivals.begin(), rivals.end(), peer) != 0 ? "rivals" : "qr";
       PeerReply reply{peer, {}, ""};
       note("peer " + peer);
       try {

@@ -53,9 +53,19 @@ Session::Session(const BenchOptions& options, const SuiteInfo& suite)
 void Session::start_peers(const SuiteInfo& suite) {
   // NVIDIA's libraries are peers on NVIDIA's GPUs, whichever backend qrane uses there; LAPACK everywhere.
   const bool nvidia = device_.backend == Backend::cuda || device_.name.find("NVIDIA") != std::string::npos;
-  if (on_gpu() && nvidia) start_program("qrane-peers-cuda");
-  if (on_gpu() && nvidia && !suite.operations.empty()) start_program("qrane-peers-torch");
-  start_program("qrane-peers-lapack");
+  std::vector<std::string> names;
+  if (on_gpu() && nvidia) names.push_back("qrane-peers-cuda");
+  if (on_gpu() && nvidia && suite.torch) names.push_back("qrane-peers-torch");
+  names.push_back("qrane-peers-lapack");
+  std::vector<Program> started;  // all of them before the first is asked: loading libraries takes seconds
+  for (const std::string& name : names) {
+    started.push_back({name, find_program(options_.cli_directory, name), nullptr, {}});
+    try {
+      if (!started.back().path.empty()) started.back().process = start_process(started.back().path);
+    } catch (const std::exception&) {  // asking it will say so
+    }
+  }
+  for (Program& program : started) greet(std::move(program));
 }
 
 std::unique_ptr<PeerProcess> Session::start_process(const std::string& path) const {
@@ -66,14 +76,13 @@ std::unique_ptr<PeerProcess> Session::start_process(const std::string& path) con
       std::vector<std::string>{"OPENBLAS_NUM_THREADS=" + threads, "OMP_WAIT_POLICY=passive"});
 }
 
-void Session::start_program(const std::string& name) {
-  PeerProgramStatus status{name, false, "", ""};
-  Program program{find_program(options_.cli_directory, name), nullptr, {}};
+void Session::greet(Program program) {
+  PeerProgramStatus status{program.name, false, "", ""};
   if (program.path.empty()) {
     status.reason = "the program was not found (it is built where its libraries are, and not installed)";
   } else {
     try {
-      program.process = start_process(program.path);
+      if (!program.process) program.process = start_process(program.path);
       const Message hello = program.process->ask("hello", peer_timeout_seconds, options_.interrupted);
       status.available = true;
       status.version = hello.get("version");
@@ -140,7 +149,7 @@ const Rates& Session::rates(const std::string& precision) {
 
 Rates Session::measure_device_rates(const std::string& precision) {
   if (!on_gpu()) return measure_host_rates(precision);
-  if (!running_.empty() && running_[0].process->alive() && running_[0].path.ends_with("qrane-peers-cuda")) {
+  if (!running_.empty() && running_[0].process->alive() && running_[0].name == "qrane-peers-cuda") {
     try {
       const Message reply =
           running_[0].process->ask("rates precision=" + precision, peer_timeout_seconds, options_.interrupted);

@@ -70,13 +70,13 @@ class Session {
  private:
   /// A program of peers: its process, begun again when it died over an earlier case.
   struct Program {
-    std::string path;
+    std::string name, path;
     std::unique_ptr<PeerProcess> process;
     std::map<std::string, std::vector<std::string>> peers;  ///< by task
   };
 
   void start_peers(const SuiteInfo& suite);
-  void start_program(const std::string& name);
+  void greet(Program program);
   std::unique_ptr<PeerProcess> start_process(const std::string& path) const;
   Rates measure_device_rates(const std::string& precision);
   double copy_rate() const;

@@ -41,6 +41,8 @@ struct SuiteInfo {
   std::vector<OperationShape> operations = {};
   std::vector<Shape> background = {};  ///< robust PCA problems
   std::string precision = "";          ///< where only one is wanted unless another is asked for
+  bool torch = false;                  ///< PyTorch as a peer, on an NVIDIA GPU where it is found
+  bool rivals = false;                 ///< the CAQR paper's rivals as peers, on an NVIDIA GPU
   bool host_peers = true;              ///< LAPACK on the host beside a GPU
   double gpu_seconds = 60;             ///< on a GPU no case begins after this time
   bool hidden = false;                 ///< run by name, not listed: for the tests

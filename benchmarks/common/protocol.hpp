@@ -10,6 +10,7 @@
 // Values hold no blanks (blanks in names become underscores). `hello` names the peers of each task. Tasks:
 //   qr       `factor_ms`, R and reflectors, and where form_q=1 `form_q_ms`, the thin Q from them, one sample a repeat;
 //            a peer that makes Q in one go sends `thin_q_ms` alone
+//   rivals   as qr: benchmark-only methods (kernels/, peers/cuda_hybrid.cpp)
 //   svd      U, S and V^T of A, thin: `total_ms`
 //   gels     min ||A x - b||, rhs= right-hand sides: `total_ms`
 // A measurement that would take longer than `max_seconds` is refused, or repeated fewer times.
