@@ -65,8 +65,10 @@ struct Plan {
   int passes = 0;            ///< Gram-and-multiply passes of cholesky_qr, or of blocked's panels (0: by TSQR)
   std::int64_t workspace_bytes = 0;  ///< device memory it takes: results, reflectors, scratch
   double flops = 0;          ///< canonical: 2 m n^2 - 2 n^3 / 3 for m >= n (per matrix times count)
+  std::string reason;        ///< the rule that decided on the algorithm
+  std::string tuning;        ///< where the block sizes and crossovers came from
 
-  /// Some lines for people: algorithm and why, tree, block sizes, workspace.
+  /// Some lines for people: algorithm and why, tuned parameters, tree, block sizes, workspace, predicted flops and bytes.
   std::string explain() const;
 };
 

@@ -2,84 +2,12 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <sstream>
 #include <utility>
 
 #include "tuning/defaults.hpp"
 
 namespace qrane {
-
-namespace {
-
-constexpr std::array<std::pair<Algorithm, const char*>, 5> algorithm_names{{{Algorithm::automatic, "automatic"},
-                                                                            {Algorithm::tsqr, "tsqr"},
-                                                                            {Algorithm::caqr, "caqr"},
-                                                                            {Algorithm::blocked, "blocked"},
-                                                                            {Algorithm::cholesky_qr, "cholesky_qr"}}};
-constexpr std::array<std::pair<QForm, const char*>, 4> form_names{
-    {{QForm::implicit, "implicit"}, {QForm::thin, "thin"}, {QForm::lapack, "lapack"}, {QForm::none, "none"}}};
-
-template <class Names, class Value>
-const char* name_of(const Names& names, Value value) {
-  for (const auto& [v, name] : names)
-    if (v == value) return name;
-  return "unknown";
-}
-
-template <class Names>
-auto value_of(const Names& names, const std::string& text, const char* what) {
-  std::string known;
-  for (const auto& [v, name] : names) {
-    if (text == name) return v;
-    known += std::string(known.empty() ? "" : ", ") + name;
-  }
-  throw Error(ErrorCode::invalid_argument, detail::concat("unknown ", what, " '", text, "'; known are ", known));
-}
-
-}  // namespace
-
-const char* to_string(Algorithm algorithm) { return name_of(algorithm_names, algorithm); }
-const char* to_string(QForm form) { return name_of(form_names, form); }
-Algorithm algorithm_from_string(const std::string& name) { return value_of(algorithm_names, name, "algorithm"); }
-QForm q_form_from_string(const std::string& name) { return value_of(form_names, name, "form of Q"); }
-
-std::string Plan::explain() const {
-  std::ostringstream out;
-  out << "QR of " << (count > 1 ? detail::concat(count, " matrices of ") : "") << rows << " x " << cols << ", "
-      << (scalar_bytes == 4 ? "float" : "double") << ", Q " << to_string(q) << "\n";
-  out << "algorithm: " << to_string(algorithm);
-  switch (algorithm) {
-    case Algorithm::tsqr: out << ": one panel of all columns, rows reduced by a tree"; break;
-    case Algorithm::caqr: out << ": panels by TSQR, each applied to the trailing matrix through its tree"; break;
-    case Algorithm::blocked:
-      out << ": panels by " << (passes > 0 ? "guarded Cholesky QR" : "TSQR")
-          << ", Householder vectors rebuilt, trailing matrix by two products";
-      break;
-    case Algorithm::cholesky_qr:
-      out << ": " << passes << " pass" << (passes > 1 ? "es" : "")
-          << " over a Gram matrix in double; a condition bound above " << guard_limit
-          << " hands over to caqr on the device";
-      break;
-    case Algorithm::automatic: break;
-  }
-  const Index height = std::max<Index>(rows, 1);
-  Index heads = std::max<Index>(1, (height + block_rows - 1) / std::max<Index>(block_rows, 1));
-  out << "\ntree: leaves of " << block_rows << " rows, " << arity << " triangles a node";
-  out << "; " << heads;
-  while (heads > 1) {
-    heads = (heads + arity - 1) / std::max(arity, 2);
-    out << " -> " << heads;
-  }
-  out << " blocks in the first panel\n";
-  out << "panels: " << panel_cols << " columns, compact WY groups of " << inner;
-  if (algorithm == Algorithm::blocked) out << ", trailing matrix updated by " << block_cols << " columns at a time";
-  out << "\n";
-  out << "workspace: " << workspace_bytes << " bytes\n";
-  out << "flops: " << flops << "\n";
-  return out.str();
-}
 
 namespace plan {
 
@@ -106,21 +34,37 @@ void check_shape(Index rows, Index cols, Index count, int scalar_bytes) {
   }
 }
 
-/// The algorithm for what is asked, when the user names none.
-Algorithm choose(const DeviceProfile& device, const tuning::QRTuning& tuned, const Plan& p, Index max_panel) {
-  const Index k = std::min(p.rows, p.cols);
-  if (p.q == QForm::lapack) return Algorithm::blocked;
-  const bool tall = p.rows >= tuned.cholesky_rows_per_col * p.cols;
+struct Choice {
+  Algorithm algorithm;
+  std::string reason;
+};
+
+/// The algorithm for what is asked, when the user names none: the first rule that holds. The crossovers are tuned for
+/// the class of the shape and the form of Q (tuning/key.hpp).
+Choice choose(const DeviceProfile& device, const tuning::QRTuning& t, const Plan& p, Index max_panel) {
+  using detail::concat;
+  const Index m = p.rows, n = p.cols, k = std::min(m, n);
+  if (p.q == QForm::lapack) return {Algorithm::blocked, "LAPACK-shaped reflectors come from blocked alone"};
   const bool explicit_form = p.q == QForm::none || p.q == QForm::thin;
-  if (tuned.prefers_cholesky && explicit_form && p.count == 1 && tall && p.cols >= tuned.narrowest_cholesky &&
-      p.cols <= device.limits.max_cholesky)
-    return Algorithm::cholesky_qr;
-  if (k <= max_panel && (p.rows >= 2 * p.cols || k <= tuned.panel_cols)) return Algorithm::tsqr;
-  // a batch, or a tall matrix: the tree's kernels take all of it at once. They read the trailing matrix once for every
-  // panel, and each of many panels adds its rounding: past a width products in full precision are the better choice.
-  if (p.count > 1 || ((p.rows >= 4 * p.cols || k <= 8 * tuned.panel_cols) && k <= tuned.widest_caqr))
-    return Algorithm::caqr;
-  return Algorithm::blocked;
+  if (t.prefers_cholesky && explicit_form && p.count == 1 && m >= t.cholesky_rows_per_col * n &&
+      n >= t.narrowest_cholesky && n <= device.limits.max_cholesky)
+    return {Algorithm::cholesky_qr, concat("R or thin Q of at least ", t.cholesky_rows_per_col, " rows a column and ",
+                                           t.narrowest_cholesky, " to ", device.limits.max_cholesky, " columns")};
+  if (k <= max_panel && (m >= t.tsqr_rows_per_col * n || k <= t.panel_cols))
+    return {Algorithm::tsqr, concat("one panel: at most ", max_panel, " columns, and ", t.tsqr_rows_per_col,
+                                    " rows a column or at most ", t.panel_cols, " columns")};
+  if (p.count > 1) return {Algorithm::caqr, "a batch: the tree's kernels take all matrices at once"};
+  // They read the trailing matrix once for every panel, and each of many panels adds its rounding: past a width
+  // products in full precision are the better choice.
+  if (m >= t.caqr_rows_per_col * n && k <= t.widest_caqr)
+    return {Algorithm::caqr, concat("at least ", t.caqr_rows_per_col, " rows a column, at most ", t.widest_caqr,
+                                    " columns")};
+  if (k <= t.widest_square_caqr && k <= t.widest_caqr)
+    return {Algorithm::caqr, concat("at most ", t.widest_square_caqr, " columns")};
+  return {Algorithm::blocked, m >= t.caqr_rows_per_col * n
+                                  ? concat("more than ", t.widest_caqr, " columns")
+                                  : concat("fewer than ", t.caqr_rows_per_col, " rows a column, more than ",
+                                           t.widest_square_caqr, " columns")};
 }
 
 void check_options(const Plan& p, const Options& o, const DeviceProfile& device) {
@@ -169,7 +113,10 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
   p.q = options.q;
   p.flops = static_cast<double>(count) * qr_flops(static_cast<double>(rows), static_cast<double>(cols));
   const Index max_panel = std::min<Index>(tuned.widest_single_panel, device.limits.max_panel_cols);
-  p.algorithm = options.algorithm != Algorithm::automatic ? options.algorithm : choose(device, tuned, p, max_panel);
+  Choice choice{options.algorithm, "named by the caller"};
+  if (options.algorithm == Algorithm::automatic) choice = choose(device, tuned, p, max_panel);
+  p.algorithm = choice.algorithm;
+  p.reason = std::move(choice.reason);
   check_options(p, options, device);
 
   const bool cholesky_panels =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block sizes that plans start from, one plain aggregate per backend. Legal on every device of the
-// backend after plan.cpp has clamped them to its limits; they never change a result beyond rounding.
+// What plans of dense QR are made from: one plain aggregate, and the values of a backend that no table speaks of
+// (tuning/table.hpp lays tables over them). Legal on every device of the backend after plan.cpp has clamped them to its
+// limits; they never change a result beyond rounding.
 #pragma once
 
 #include <qrane/context.hpp>
@@ -22,6 +23,9 @@ struct QRTuning {
   bool prefers_cholesky;      // tall matrices: R only and thin Q by guarded Cholesky QR
   int narrowest_cholesky;     // below this many columns the tree is faster
   int cholesky_rows_per_col;  // m >= this * n
+  int tsqr_rows_per_col;      // one panel for all columns: m >= this * n, or no wider than a panel of caqr
+  int caqr_rows_per_col;      // the tree for m >= this * n,
+  int widest_square_caqr;     // or up to here for any height
 };
 
 /// cpu: a leaf stays in a core's second-level cache while all its columns are factored, and the
@@ -43,7 +47,10 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .widest_single_panel = 32,
               .prefers_cholesky = true,
               .narrowest_cholesky = 1,
-              .cholesky_rows_per_col = 4};
+              .cholesky_rows_per_col = 4,
+              .tsqr_rows_per_col = 2,
+              .caqr_rows_per_col = 4,
+              .widest_square_caqr = 256};
     case Backend::opencl:
       return {.panel_cols = 32,
               .inner = 32,
@@ -58,7 +65,10 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .widest_single_panel = 32,
               .prefers_cholesky = false,
               .narrowest_cholesky = 17,
-              .cholesky_rows_per_col = 8};
+              .cholesky_rows_per_col = 8,
+              .tsqr_rows_per_col = 2,
+              .caqr_rows_per_col = 4,
+              .widest_square_caqr = 256};
     default:
       return {.panel_cols = 128,
               .inner = 32,
@@ -73,7 +83,10 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .widest_single_panel = 512,
               .prefers_cholesky = false,
               .narrowest_cholesky = 17,
-              .cholesky_rows_per_col = 8};
+              .cholesky_rows_per_col = 8,
+              .tsqr_rows_per_col = 2,
+              .caqr_rows_per_col = 4,
+              .widest_square_caqr = 1024};
   }
 }
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// m >= n below; a wide matrix is its leading m columns and a trailing matrix that every panel updates.
+//   tree      2 m n^2 - 2 n^3 / 3 and the nodes' share: a level has 1/arity of the blocks of the one below, each n^2 to
+//             n^3 of work on triangles. Every panel reads and writes itself and the trailing matrix once.
+//   blocked   the same and Q of each panel (as many flops as factoring it); the matrix right of a block of columns is
+//             read twice and written once, by two products.
+//   Cholesky  m n^2 for the Gram matrix, each pass after the first and an explicit Q a product of 2 m n^2 (n^2 where
+//             W = R^-1 is known to be triangular is not used); A is read once for each.
+#include "plan/cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plan/plan.hpp"
+
+namespace qrane::plan {
+
+namespace {
+
+/// Columns of the matrix that are still to be updated after each step of `width`, over all steps, times rows left.
+double trailing_elements(double m, double n, double k, double width) {
+  double sum = 0;
+  for (double done = width; done - width < k; done += width)
+    sum += std::max(0.0, n - std::min(done, k)) * (m - done + width);
+  return sum;
+}
+
+double panel_elements(double m, double k, double width) {
+  double sum = 0;
+  for (double col = 0; col < k; col += width) sum += (m - col) * std::min(width, k - col);
+  return sum;
+}
+
+}  // namespace
+
+Cost predict(const Plan& p) {
+  const double m = static_cast<double>(p.rows), n = static_cast<double>(p.cols), k = std::min(m, n);
+  const double size = p.scalar_bytes, panel = std::max(p.panel_cols, 1), block = std::max(p.block_cols, 1);
+  const double form_q = p.q == QForm::thin ? 2 * m * k * k - 2 * k * k * k / 3 : 0;
+  Cost c;
+  switch (p.algorithm) {
+    case Algorithm::cholesky_qr: {
+      const double products = (p.passes - 1) + (p.q == QForm::thin ? 1 : 0);
+      c.flops = p.passes * m * n * (n + 1) + products * 2 * m * n * n + p.passes * n * n * n;
+      c.bytes = size * m * n * (p.passes + 2 * products);
+      break;
+    }
+    case Algorithm::blocked: {
+      const double panels = panel_elements(m, k, panel);
+      c.flops = qr_flops(m, n) + 2 * panels * panel + form_q;
+      c.bytes = size * (4 * panels + 3 * trailing_elements(m, n, k, block) +
+                        3 * m * block * std::ceil(k / block) / 2 + (p.q == QForm::thin ? 3 * m * k : 0));
+      break;
+    }
+    default: {
+      // heads of all levels together, as a share of the leaves' rows
+      const double heads = panel / std::max<double>(static_cast<double>(p.block_rows), 1) * p.arity / (p.arity - 1.0);
+      c.flops = (qr_flops(m, n) + form_q) * (1 + heads);
+      const double factored = panel_elements(m, k, panel), updated = trailing_elements(m, n, k, panel);
+      c.bytes = size * 2 * (factored + updated) * (1 + heads);
+      if (p.q == QForm::thin) c.bytes += size * (2 * (m * k + updated) + factored) * (1 + heads);
+      break;
+    }
+  }
+  c.flops *= static_cast<double>(p.count);
+  c.bytes *= static_cast<double>(p.count);
+  return c;
+}
+
+}  // namespace qrane::plan

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans in words: the names of algorithms and forms, and Plan::explain.
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <utility>
+
+#include "plan/cost.hpp"
+#include "plan/plan.hpp"
+
+namespace qrane {
+
+namespace {
+
+constexpr std::array<std::pair<Algorithm, const char*>, 5> algorithm_names{{{Algorithm::automatic, "automatic"},
+                                                                            {Algorithm::tsqr, "tsqr"},
+                                                                            {Algorithm::caqr, "caqr"},
+                                                                            {Algorithm::blocked, "blocked"},
+                                                                            {Algorithm::cholesky_qr, "cholesky_qr"}}};
+constexpr std::array<std::pair<QForm, const char*>, 4> form_names{
+    {{QForm::implicit, "implicit"}, {QForm::thin, "thin"}, {QForm::lapack, "lapack"}, {QForm::none, "none"}}};
+
+template <class Names, class Value>
+const char* name_of(const Names& names, Value value) {
+  for (const auto& [v, name] : names)
+    if (v == value) return name;
+  return "unknown";
+}
+
+template <class Names>
+auto value_of(const Names& names, const std::string& text, const char* what) {
+  std::string known;
+  for (const auto& [v, name] : names) {
+    if (text == name) return v;
+    known += std::string(known.empty() ? "" : ", ") + name;
+  }
+  throw Error(ErrorCode::invalid_argument, detail::concat("unknown ", what, " '", text, "'; known are ", known));
+}
+
+}  // namespace
+
+const char* to_string(Algorithm algorithm) { return name_of(algorithm_names, algorithm); }
+const char* to_string(QForm form) { return name_of(form_names, form); }
+Algorithm algorithm_from_string(const std::string& name) { return value_of(algorithm_names, name, "algorithm"); }
+QForm q_form_from_string(const std::string& name) { return value_of(form_names, name, "form of Q"); }
+
+std::string Plan::explain() const {
+  std::ostringstream out;
+  out << "QR of " << (count > 1 ? detail::concat(count, " matrices of ") : "") << rows << " x " << cols << ", "
+      << (scalar_bytes == 4 ? "float" : "double") << ", Q " << to_string(q) << "\n";
+  out << "algorithm: " << to_string(algorithm);
+  switch (algorithm) {
+    case Algorithm::tsqr: out << ": one panel of all columns, rows reduced by a tree"; break;
+    case Algorithm::caqr: out << ": panels by TSQR, each applied to the trailing matrix through its tree"; break;
+    case Algorithm::blocked:
+      out << ": panels by " << (passes > 0 ? "guarded Cholesky QR" : "TSQR")
+          << ", Householder vectors rebuilt, trailing matrix by two products";
+      break;
+    case Algorithm::cholesky_qr:
+      out << ": " << passes << " pass" << (passes > 1 ? "es" : "")
+          << " over a Gram matrix in double; a condition bound above " << guard_limit
+          << " hands over to caqr on the device";
+      break;
+    case Algorithm::automatic: break;
+  }
+  if (!reason.empty()) out << "\nwhy: " << reason;
+  if (!tuning.empty()) out << "\ntuned: " << tuning;
+  const Index height = std::max<Index>(rows, 1);
+  Index heads = std::max<Index>(1, (height + block_rows - 1) / std::max<Index>(block_rows, 1));
+  out << "\ntree: leaves of " << block_rows << " rows, " << arity << " triangles a node";
+  out << "; " << heads;
+  while (heads > 1) {
+    heads = (heads + arity - 1) / std::max(arity, 2);
+    out << " -> " << heads;
+  }
+  out << " blocks in the first panel\n";
+  out << "panels: " << panel_cols << " columns, compact WY groups of " << inner;
+  if (algorithm == Algorithm::blocked) out << ", trailing matrix updated by " << block_cols << " columns at a time";
+  out << "\n";
+  out << "workspace: " << workspace_bytes << " bytes\n";
+  const plan::Cost cost = plan::predict(*this);
+  out << "flops: " << flops << " canonical, " << cost.flops << " done\n";
+  out << "traffic: " << cost.bytes << " bytes of device memory read and written\n";
+  return out.str();
+}
+
+}  // namespace qrane

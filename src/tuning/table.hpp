@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of tuned parameters: their look-up, and the files they come from.
+//
+// A file holds tables, a table the entries of one device, an entry the parameters of one operation for the keys it
+// matches (what it does not name, it takes all of):
+//
+//   {"qrane_tuning": 1,
+//    "tables": [{"backend": "cuda", "device": "NVIDIA H200", "architecture": "sm_90", ...
+//                "entries": [{"operation": "qr", "scalar": "f32", "shape": "tall", "q": "none",
+//                             "parameters": {"panel_cols": 32, "widest_caqr": 1024}, "evidence": ...}]}]}
+//
+// The values for a key are laid over each other: the backend's defaults (defaults.hpp), the shipped table of this device
+// or of the nearest older one of its kind, the user's table; in each the entries in their order. "evidence" and whatever
+// else describes a table is for people and not read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <qrane/context.hpp>
+
+#include "backend/kernels.hpp"
+#include "tuning/defaults.hpp"
+#include "tuning/key.hpp"
+
+namespace qrane::tuning {
+
+struct Entry {
+  std::optional<int> scalar_bytes;
+  std::optional<Shape> shape;
+  std::optional<QForm> q;
+  std::vector<std::pair<std::string, std::int64_t>> parameters;
+  std::string place;  ///< where it stands in its file, for messages
+
+  bool matches(const Key& key) const;
+};
+
+struct Table {
+  Backend backend = Backend::cpu;
+  std::string device;        ///< as its driver calls it; "*" for any of the backend
+  std::string architecture;  ///< as DeviceInfo::architecture
+  std::string origin;        ///< "shipped" or the file's name
+  std::vector<Entry> entries;
+
+  /// "NVIDIA H200 (shipped)".
+  std::string title() const;
+};
+
+/// The tables that count on one device, the weaker first.
+struct Tables {
+  Backend backend = Backend::cpu;
+  std::vector<Table> layers;
+
+  /// The parameters for a key; `source`, unless null, says in words where they came from.
+  QRTuning look_up(const Key& key, std::string* source = nullptr) const;
+};
+
+const char* to_string(Shape shape);
+
+/// Calls visit(name, field, smallest, largest) for every parameter.
+template <class Visitor, class Tuning>
+void for_each_parameter(Tuning& t, Visitor&& visit) {
+  constexpr std::int64_t any = std::int64_t{1} << 31;
+  visit("panel_cols", t.panel_cols, 1, 4096);
+  visit("inner", t.inner, 1, 256);
+  visit("block_bytes", t.block_bytes, 0, any);
+  visit("min_block_rows", t.min_block_rows, 2, any);
+  visit("min_rows_per_col", t.min_rows_per_col, 1, 1024);
+  visit("arity", t.arity, 2, 1024);
+  visit("blocked_panel_cols", t.blocked_panel_cols, 1, 4096);
+  visit("cholesky_panel_cols", t.cholesky_panel_cols, 1, 4096);
+  visit("block_cols", t.block_cols, 1, 16384);
+  visit("widest_caqr", t.widest_caqr, 0, any);
+  visit("widest_single_panel", t.widest_single_panel, 0, any);
+  visit("prefers_cholesky", t.prefers_cholesky, 0, 1);
+  visit("narrowest_cholesky", t.narrowest_cholesky, 1, any);
+  visit("cholesky_rows_per_col", t.cholesky_rows_per_col, 1, any);
+  visit("tsqr_rows_per_col", t.tsqr_rows_per_col, 1, any);
+  visit("caqr_rows_per_col", t.caqr_rows_per_col, 1, any);
+  visit("widest_square_caqr", t.widest_square_caqr, 0, any);
+}
+
+/// Sets one parameter; false when there is none of this name.
+bool set_parameter(QRTuning& tuning, const std::string& name, std::int64_t value);
+
+/// The tables in `text`. Throws Error{file} naming `origin` and the line or key.
+std::vector<Table> parse(std::string_view text, const std::string& origin);
+
+/// Throws Error{file} naming the table's origin and key for a value that this device cannot take.
+void check_limits(const Table& table, const backend::Limits& limits, int scalar_bytes);
+
+/// The table of `device` by name, else for any device, else of the nearest older one of its backend; or none.
+const Table* best_match(const std::vector<Table>& tables, const DeviceInfo& device);
+
+/// Tables that come with the library for this backend; parsed once.
+const std::vector<Table>& shipped(Backend backend);
+
+/// $QRANE_TUNING_FILE ("none": no user's table), else $XDG_CONFIG_HOME/qrane/tuning.json, else
+/// ~/.config/qrane/tuning.json; empty when there is no such place.
+std::string user_file();
+
+/// What counts on `device`: shipped, then the user's. Throws Error{file} for a broken user's file, and for one that
+/// QRANE_TUNING_FILE names and that is not there.
+std::shared_ptr<const Tables> load(const DeviceInfo& device, const backend::Limits& f32, const backend::Limits& f64);
+
+}  // namespace qrane::tuning
