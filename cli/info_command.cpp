@@ -7,6 +7,8 @@
 #include <cli/outputs.hpp>
 #include <io/video.hpp>
 
+#include "api/engine.hpp"
+
 namespace qrane::cli {
 namespace {
 
@@ -15,6 +17,7 @@ std::string gibibytes(std::int64_t bytes) { return brief(static_cast<double>(byt
 Json device_json(const DeviceInfo& device) {
   return {{"index", device.index},
           {"name", device.name},
+          {"architecture", device.architecture},
           {"driver", device.driver},
           {"memory_bytes", device.memory_bytes},
           {"free_bytes", device.free_bytes},
@@ -50,16 +53,24 @@ int run(const CommonOptions& options) {
                                 {"reason", status.reason},
                                 {"devices", devices}});
   }
-  const DeviceInfo chosen = make_context(options, precision).device();
+  const Context context = make_context(options, precision);
+  const DeviceInfo chosen = context.device();
   say("in use         ", to_string(chosen.backend), ", device ", chosen.index, ": ", chosen.name, "  (--backend ",
       options.backend, ")");
   const bool ffmpeg = io::have_ffmpeg();
   say("video          ", ffmpeg ? "ffmpeg" : "none: the ffmpeg program is not installed (`qrane background` needs it)");
-  say("tuned tables   none: built-in parameters");
   json["in_use"] = device_json(chosen);
   json["in_use"]["backend"] = to_string(chosen.backend);
   json["ffmpeg"] = ffmpeg;
   json["tuned_tables"] = Json::array();
+  const auto tuning = context.engine()->tuning();
+  for (const tuning::Table& table : tuning->layers) {
+    say(json["tuned_tables"].empty() ? "tuned tables   " : "  then         ", table.title(), ", ", table.entries.size(),
+        " entries");
+    json["tuned_tables"].push_back(
+        {{"device", table.device}, {"origin", table.origin}, {"entries", table.entries.size()}});
+  }
+  if (tuning->layers.empty()) say("tuned tables   none: the defaults of backend ", to_string(chosen.backend));
   write_json(options.json, json);
   return exit_success;
 }

@@ -23,6 +23,7 @@ struct DeviceInfo {
   Backend backend = Backend::cpu;
   int index = 0;                   ///< as given to Context
   std::string name;                ///< as its driver calls it
+  std::string architecture;        ///< what tuned tables of other devices may fit: "sm_90", "gpu", "cpu", "x86_64"
   std::string driver;              ///< driver or library versions, for people
   std::int64_t memory_bytes = 0;   ///< all of the device's memory
   std::int64_t free_bytes = 0;     ///< free when asked

@@ -245,6 +245,11 @@ class EngineBase : public Engine {
     const auto end = queue_.record();
     return queue_.elapsed_ms(begin, end);
   }
+  std::shared_ptr<const tuning::Tables> tuning() const override { return tuning_; }
+  void set_tuning(std::shared_ptr<const tuning::Tables> tables) override { tuning_ = std::move(tables); }
+  void load_tuning() override {
+    tuning_ = tuning::load(this->info(), queue_.limits(float{}), queue_.limits(double{}));
+  }
 
  protected:
   template <class T>
@@ -252,11 +257,15 @@ class EngineBase : public Engine {
     plan::DeviceProfile p;
     p.backend = this->backend();
     p.limits = queue_.limits(T{});
+    p.tuning = tuning_;
     check(sizeof(T) == 4 || p.limits.has_double, ErrorCode::unavailable,
           "this device has no double precision; use float");
     return p;
   }
   typename B::Queue queue_;
+
+ private:
+  std::shared_ptr<const tuning::Tables> tuning_;
 };
 
 /// The members of ScalarEngine<T>, stacked on Base so that one class serves float and double.

@@ -71,7 +71,7 @@ Backend backend_from_string(const std::string& name) {
 
 std::vector<BackendStatus> backends() { return {detail::cpu_status(), detail::opencl_status(), detail::cuda_status()}; }
 
-Context::Context(const ContextOptions& options) : engine_(make_engine(options)) {}
+Context::Context(const ContextOptions& options) : engine_(make_engine(options)) { engine_->load_tuning(); }
 Backend Context::backend() const { return engine_->backend(); }
 DeviceInfo Context::device() const { return engine_->info(); }
 void Context::synchronize() const { engine_->synchronize(); }

@@ -12,6 +12,7 @@
 #include <qrane/svd.hpp>
 
 #include "api/state.hpp"
+#include "tuning/table.hpp"
 
 namespace qrane::detail {
 
@@ -48,6 +49,11 @@ class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
   virtual void synchronize() = 0;
   /// Milliseconds that the work queued by fn takes, by device events on a GPU. For benchmarks.
   virtual double time_ms(const std::function<void()>& fn) = 0;
+  /// What this engine's plans are made from. A new engine has the defaults until load_tuning, which throws
+  /// Error{file} for a broken table of the user's.
+  virtual std::shared_ptr<const tuning::Tables> tuning() const = 0;
+  virtual void set_tuning(std::shared_ptr<const tuning::Tables> tables) = 0;
+  virtual void load_tuning() = 0;
 
   template <class T>
   ScalarEngine<T>& scalar() {

@@ -5,8 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "tuning/defaults.hpp"
-
 namespace qrane {
 
 namespace plan {
@@ -103,7 +101,6 @@ void check_options(const Plan& p, const Options& o, const DeviceProfile& device)
 Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count, int scalar_bytes,
                const Options& options) {
   check_shape(rows, cols, count, scalar_bytes);
-  const tuning::QRTuning tuned = tuning::qr_defaults(device.backend);
   const Index k = std::min(rows, cols);
   Plan p;
   p.rows = rows;
@@ -111,6 +108,9 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
   p.count = count;
   p.scalar_bytes = scalar_bytes;
   p.q = options.q;
+  const tuning::Key key{scalar_bytes, tuning::shape_class(rows, cols, count), options.q};
+  const tuning::QRTuning tuned =
+      (device.tuning ? *device.tuning : tuning::Tables{device.backend, {}}).look_up(key, &p.tuning);
   p.flops = static_cast<double>(count) * qr_flops(static_cast<double>(rows), static_cast<double>(cols));
   const Index max_panel = std::min<Index>(tuned.widest_single_panel, device.limits.max_panel_cols);
   Choice choice{options.algorithm, "named by the caller"};

@@ -2,9 +2,12 @@
 // Shape, scalar, device and wishes in; algorithm, tree and block sizes out. Plain values, no device code.
 #pragma once
 
+#include <memory>
+
 #include <qrane/qr.hpp>
 
 #include "backend/kernels.hpp"
+#include "tuning/table.hpp"
 
 namespace qrane::plan {
 
@@ -12,6 +15,7 @@ namespace qrane::plan {
 struct DeviceProfile {
   Backend backend = Backend::cpu;
   backend::Limits limits;  // for the scalar in question
+  std::shared_ptr<const tuning::Tables> tuning;  // null: the backend's defaults
 };
 
 /// Throws Error{invalid_argument} for negative or overflowing sizes and for options that contradict

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables as JSON text: read strictly (an unknown name is more likely a slip than a wish), refused naming line or key.
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <type_traits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -193,7 +195,8 @@ std::shared_ptr<const Tables> load(const DeviceInfo& device, const backend::Limi
   if (!file) refuse(path, ": cannot read the table of tuned parameters", named ? " that QRANE_TUNING_FILE names" : "");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::vector<Table> users = parse(text, path);
-  if (const Table* table = best_match(users, device)) {
+  const Table* table = best_match(users, device);
+  if (table && (table->device == device.name || table->device == "*")) {
     check_limits(*table, f32, 4);
     if (device.has_double) check_limits(*table, f64, 8);
     tables->layers.push_back(*table);

@@ -392,6 +392,11 @@ std::vector<DeviceInfo> device_infos() {
       break;
     }
   }
+#if defined(__x86_64__)
+  d.architecture = "x86_64";
+#elif defined(__aarch64__)
+  d.architecture = "aarch64";
+#endif
   d.driver = openblas_get_config ? openblas_get_config() : "BLAS";
   d.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   d.free_bytes = available_bytes();

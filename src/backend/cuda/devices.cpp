@@ -30,6 +30,7 @@ DeviceInfo describe(int index) {
   info.backend = Backend::cuda;
   info.index = index;
   info.name = properties.name;
+  info.architecture = detail::concat("sm_", properties.major * 10 + properties.minor);
   info.driver = versions();
   info.memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
   info.compute_units = properties.multiProcessorCount;

@@ -183,6 +183,7 @@ std::vector<DeviceInfo> device_infos(std::string* reason) noexcept try {
     cl_device_type type = 0;
     clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, nullptr);
     info.is_gpu = (type & CL_DEVICE_TYPE_GPU) != 0;
+    info.architecture = info.is_gpu ? "gpu" : "cpu";
     cl_device_fp_config fp64 = 0;
     clGetDeviceInfo(device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof fp64, &fp64, nullptr);
     info.has_double = fp64 != 0;
