@@ -216,3 +216,4 @@ TYPED_TEST_SUITE(Kernels, KernelTypes);
 #include "kernels_products.hpp"
 #include "kernels_panels.hpp"
 #include "kernels_small.hpp"
+#include "kernels_reflect.hpp"

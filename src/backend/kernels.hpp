@@ -52,9 +52,11 @@ struct DeviceMatrix {
   Index stride = 0;
   Index count = 1;
 
-  DeviceMatrix block(Index i, Index j, Index r, Index c) const { return {data + (i + j * ld), r, c, ld, stride, count}; }
-  DeviceMatrix columns(Index j, Index c) const { return block(0, j, rows, c); }
-  DeviceMatrix matrix(Index b) const { return {data + b * stride, rows, cols, ld, 0, 1}; }
+  constexpr DeviceMatrix block(Index i, Index j, Index r, Index c) const {
+    return {data + (i + j * ld), r, c, ld, stride, count};
+  }
+  constexpr DeviceMatrix columns(Index j, Index c) const { return block(0, j, rows, c); }
+  constexpr DeviceMatrix matrix(Index b) const { return {data + b * stride, rows, cols, ld, 0, 1}; }
 };
 
 /// One block of one stage: rows of one matrix of the batch that are factored, or transformed, together.
@@ -149,6 +151,28 @@ struct Reconstruct {
   DeviceMatrix<B, T> u_inverse;  // out: U^-1, upper, zeros below
 };
 
+/// Optional, panels of blocked QR: R, reflectors and T of a tall panel at once, through its Gram matrix in double. A
+/// backend with `reflect_panel(task, scratch)` has max_reflect_cols(), too.
+///
+/// With D = diag(G)^(1/2), G = D Ĝ D and Ĝ = R̂ᵀR̂ the guard bounds what the Gram matrix's rounding becomes in Q: `failed`
+/// is set to 0 where ‖Ĝ^-1‖_2 <= ‖R̂^-1‖_F^2 - (b - 1)^2 / b (Ĝ's other eigenvalues take the rest) is within `limit`, else
+/// to 1, and then panel and v are left alone.
+template <class B, class T>
+struct ReflectPanel {
+  DeviceMatrix<B, T> panel;  // in/out: m x b, m >= b, one matrix; as geqrf leaves it
+  DeviceMatrix<B, T> t;      // out: b x b, upper, zeros below
+  DeviceMatrix<B, T> v;      // out: m x b, the reflectors with their ones and zeros
+  typename B::template Pointer<std::int32_t> failed{};  // out
+  double limit = 0;
+};
+
+/// Optional: the same by Householder reflections column by column, for every input and for batches. A backend with
+/// `householder_panel(task)` has max_householder_rows(T) and max_reflect_cols(), too.
+template <class B, class T>
+struct HouseholderPanel {
+  DeviceMatrix<B, T> panel, t, v;  // as above
+};
+
 /// One fused pass of robust PCA over m x n elements (rpca/robust_pca.hpp), all contiguous with equal ld:
 ///     s := shrink(m - l + y / mu, threshold),  z = m - l - s,  y := y + mu z,  x := m - s + y / mu_next
 /// and partial sums of z^2.
@@ -181,6 +205,12 @@ struct Scratch {
   std::int64_t bytes = 0;
 };
 
+/// Scratch that reflect_panel takes for a panel of that many rows: partial Gram matrices, and what its kernels pass on.
+constexpr std::int64_t reflect_scratch_bytes(Index rows) {
+  const Index parts = rows / 64 + 4;
+  return (parts < 300 ? parts : 300) * 32768;
+}
+
 /// What plans need to know of a device; a plain value.
 struct Limits {
   std::int32_t max_panel_cols = 32;     // widest panel of factor / factor_tree
@@ -208,6 +238,10 @@ concept Vocabulary = requires(Q& q, typename B::template Pointer<T> p, typename 
                                                          // *flag != 0 when they run. gemm and trsm may not be
                                                          // available under a condition: none of the fall-backs uses them
   { q.limits(alpha) } -> std::same_as<Limits>;           // for the scalar T of alpha
+  { q.side() } -> std::same_as<Q>;                       // a second queue of the same device for work beside this one's:
+                                                         // always the same one, made by the first call; may be this one
+  { q.follow(q) };                                       // what q is given from now on runs after all that the other
+                                                         // queue has been given so far; nothing waits on the host
   // -- data movement --------------------------------------------------------------------------------------
   { q.copy(a, a, Part::all) };                           // source, destination: equal shapes, batched
   { q.transpose(a, a) };                                 // destination := source^T, not in place, batched

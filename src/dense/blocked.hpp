@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocked Householder QR with LAPACK-shaped reflectors: each panel by TSQR or guarded Cholesky QR, its
-// Householder vectors rebuilt from the thin Q (Ballard et al. 2015, section 5), the trailing matrix by two
+// Blocked Householder QR with LAPACK-shaped reflectors: panels as in dense/blocked_panel.hpp, the trailing matrix by two
 // products.
 //
-//      panel P  -->  thin Q, R  --reconstruct-->  V (unit lower trapezoidal), T, S R
+//      panel P  -->  V (unit lower trapezoidal), T, S R
 //      C := C - V (Tᵀ (Vᵀ C))
 //
 // Two levels: panels of b columns update only the rest of their block of B columns (B a multiple of b); the
@@ -12,78 +11,76 @@
 //      V = [V1 V2],  T = [ T1  -T1 (V1ᵀ V2) T2 ]
 //                        [ 0          T2       ]
 //
-// and the matrix right of the block is updated once, by products with B columns, which run at full rate.
+// and the matrix right of the block is updated once, by products with B columns, which run at full rate. One product
+// for each panel, V2ᵀ times the rows of its block's other columns, gives both V2ᵀ V1 and the V2ᵀ C of the update.
+//
+// Look-ahead: block k first updates the columns of block k + 1, which is then factored on a second queue while the first
+// updates the rest. (On backends with one queue the order is the one below, too.)
+//
+//      first    wait F0 | update rest by 0        | wait F1 | update rest by 1       ...
+//      second   F0 | update 1 by 0 | F1 (factor)  | wait rest by 0 | update 2 by 1 | F2 ...
+//
 // T factors: block k's at t + k B^2 per matrix (leading dimension B), tau on their diagonals.
 #pragma once
 
-#include <memory>
+#include <array>
 #include <vector>
 
-#include "dense/cholesky_qr.hpp"
+#include "dense/blocked_panel.hpp"
 
 namespace qrane::dense {
 
-/// Panels of one shape of matrix; each has the tree of its own height, in coordinates of its copy.
+/// Panels of one shape of matrix.
 template <class B>
 struct BlockedSchedule {
   Index panel_cols = 0;
   Index block_cols = 0;
-  std::vector<std::unique_ptr<DeviceSchedule<B>>> panels;
+  std::vector<BlockedPanel<B>> panels;
 };
 
-template <class B>
+template <class B, class T>
 BlockedSchedule<B> make_blocked_schedule(typename B::Queue& queue, Index rows, Index cols, Index batch, int panel_cols,
-                                         int block_cols, const TreeShape& shape) {
+                                         int block_cols, const TreeShape& shape, const PanelMethod& method) {
   BlockedSchedule<B> s;
   s.panel_cols = panel_cols;
   s.block_cols = block_cols;
   const Index k = std::min(rows, cols);
-  for (Index col = 0; col < k; col += panel_cols) {
-    const Index b = std::min<Index>(panel_cols, k - col);
-    TreeShape own = shape;
-    own.inner = std::min<int>(shape.inner, static_cast<int>(b));
-    Schedule panel = make_schedule(rows - col, b, batch, own.inner, own);
-    s.panels.push_back(std::make_unique<DeviceSchedule<B>>(queue, std::move(panel)));
-  }
+  for (Index col = 0; col < k; col += panel_cols)
+    s.panels.push_back(make_blocked_panel<B, T>(queue, rows - col, std::min<Index>(panel_cols, k - col), batch, shape,
+                                                method));
+  if (k > block_cols) (void)queue.side();  // now: making one allocates
   return s;
 }
 
-/// How the thin Q of a panel comes about: by Cholesky QR where passes > 0 and the panel is tall, else by TSQR.
-struct PanelMethod {
-  int cholesky_passes = 0;
-  double guard_limit = 0;
-  bool cholesky(Index rows, Index cols) const { return cholesky_passes > 0 && rows >= 2 * cols; }
+/// Products with a block's T, for as many columns as are updated at once.
+template <class B, class T>
+struct UpdateWorkspace {
+  backend::DeviceMatrix<B, T> w, w2;  // B x n each
+
+  UpdateWorkspace() = default;
+  UpdateWorkspace(Carver<B>& carver, Index block, Index cols, Index batch)
+      : w(carver.template matrix<T>(block, cols, batch)), w2(carver.template matrix<T>(block, cols, batch)) {}
 };
 
-/// Memory that a blocked factorization uses for one panel and one block at a time.
+/// Memory that a blocked factorization uses for one panel at a time and two blocks.
 template <class B, class T>
 struct BlockedWorkspace {
-  backend::DeviceMatrix<B, T> panel;      // m x b: copy of the panel for its tree, then its V as a full matrix
-  backend::DeviceMatrix<B, T> q;          // m x b: thin Q
-  backend::DeviceMatrix<B, T> r;          // b x b: the panel's R
-  backend::DeviceMatrix<B, T> u_inverse;  // b x b
-  backend::DeviceMatrix<B, T> v;          // m x B: V of a block as a full matrix
-  backend::DeviceMatrix<B, T> gram;       // B x B: its Vᵀ V
-  backend::DeviceMatrix<B, T> w;          // B x n, twice
-  backend::DeviceMatrix<B, T> w2;
-  typename B::template Pointer<T> t{};  // T factors of a panel's tree
-  PanelMethod method;
-  CholeskyWorkspace<B, T> cholesky;
+  PanelWorkspace<B, T> panel;
+  std::array<backend::DeviceMatrix<B, T>, 2> v;  // m x B: V of a block as a full matrix; blocks take turns
+  backend::DeviceMatrix<B, T> products;          // B x B: V2ᵀ [V1 . C] of a block's panels
+  UpdateWorkspace<B, T> inside, ahead, rest;     // updates of a block by its panels, of the next block, of all the rest
 
   BlockedWorkspace() = default;
   BlockedWorkspace(Carver<B>& carver, Index rows, Index cols, Index batch, Index b, Index block, Index t_elements,
-                   const PanelMethod& panel_method)
-      : method(panel_method) {
-    if (method.cholesky(rows, b)) cholesky = CholeskyWorkspace<B, T>(carver, rows, b, t_elements);
-    r = carver.template matrix<T>(b, b, batch);
-    panel = carver.template matrix<T>(rows, b, batch);
-    q = carver.template matrix<T>(rows, b, batch);
-    u_inverse = carver.template matrix<T>(b, b, batch);
-    v = carver.template matrix<T>(rows, block, batch);
-    gram = carver.template matrix<T>(block, block, batch);
-    w = carver.template matrix<T>(block, std::max(cols, block), batch);
-    w2 = carver.template matrix<T>(block, std::max(cols, block), batch);
-    t = carver.template take<T>(t_elements);
+                   const PanelMethod& method)
+      : panel(carver, rows, cols, batch, b, t_elements, method) {
+    const bool several = std::min(rows, cols) > block;
+    v[0] = carver.template matrix<T>(rows, block, batch);
+    v[1] = several ? carver.template matrix<T>(rows, block, batch) : v[0];
+    products = carver.template matrix<T>(block, block, batch);
+    inside = UpdateWorkspace<B, T>(carver, block, block, batch);
+    if (several) ahead = UpdateWorkspace<B, T>(carver, block, block, batch);
+    rest = UpdateWorkspace<B, T>(carver, block, std::max(cols, block), batch);
   }
 };
 
@@ -91,7 +88,7 @@ struct BlockedWorkspace {
 template <class B, class T>
 void apply_block_reflector(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& v,
                            const backend::DeviceMatrix<B, T>& t, backend::Op op, const backend::DeviceMatrix<B, T>& c,
-                           const BlockedWorkspace<B, T>& work) {
+                           const UpdateWorkspace<B, T>& work) {
   using backend::Op;
   if (c.cols == 0 || c.rows == 0) return;
   const auto w = work.w.block(0, 0, v.cols, c.cols);
@@ -101,96 +98,77 @@ void apply_block_reflector(typename B::Queue& queue, const backend::DeviceMatrix
   queue.gemm(Op::none, Op::none, T(-1), v, w2, T(1), c);
 }
 
-/// work.q and work.r := thin Q and R of a panel.
-template <class B, class T>
-void factor_panel_thin(typename B::Queue& queue, const DeviceSchedule<B>& tree,
-                       const backend::DeviceMatrix<B, T>& panel, const BlockedWorkspace<B, T>& work) {
-  const Index b = panel.cols;
-  const auto q = work.q.block(0, 0, panel.rows, b);
-  const auto r = work.r.block(0, 0, b, b);
-  if (work.method.cholesky(panel.rows, b)) {
-    cholesky_qr(queue, tree, panel, r, q, work.method.cholesky_passes, work.method.guard_limit,
-                work.cholesky.leading(panel.rows, b));
-    return;
-  }
-  const auto copy = work.panel.block(0, 0, panel.rows, b);
-  queue.copy(panel, copy, backend::Part::all);
-  const ImplicitQ<B, T> implicit{&tree, copy, work.t};
-  caqr(queue, implicit);
-  form_q(queue, implicit, q);
-  queue.copy(copy.block(0, 0, b, b), r, backend::Part::upper);
-}
-
-/// Reflectors and T of one panel: rows [col, m), columns [col, col + b) of a.
-template <class B, class T>
-void factor_panel(typename B::Queue& queue, const DeviceSchedule<B>& tree, const backend::DeviceMatrix<B, T>& panel,
-                  const backend::DeviceMatrix<B, T>& t, const BlockedWorkspace<B, T>& work) {
-  using namespace backend;
-  const Index b = panel.cols;
-  const auto q = work.q.block(0, 0, panel.rows, b);
-  factor_panel_thin(queue, tree, panel, work);
-  Reconstruct<B, T> r;
-  r.q1 = q.block(0, 0, b, b);
-  r.r = work.r.block(0, 0, b, b);
-  r.panel = panel.block(0, 0, b, b);
-  r.t = t;
-  r.u_inverse = work.u_inverse.block(0, 0, b, b);
-  queue.reconstruct(r);
-  // V2 = Q2 U^-1
-  if (panel.rows > b)
-    queue.gemm(Op::none, Op::none, T(1), q.block(b, 0, panel.rows - b, b), r.u_inverse, T(0),
-               panel.block(b, 0, panel.rows - b, b));
-}
-
 /// T factor of block k, B columns wide but for the last.
 template <class B, class T>
 backend::DeviceMatrix<B, T> block_t(const backend::DeviceMatrix<B, T>& t, Index k, Index cols) {
   return {t.data + k * t.ld * t.ld, cols, cols, t.ld, t.stride, t.count};
 }
 
-/// The blocks above the diagonal of a block's T, whose diagonal blocks (b wide) are there; work.v holds V.
+/// The blocks above the diagonal of a block's T, whose diagonal blocks (b wide) are there; the products hold V2ᵀ V1.
 template <class B, class T>
 void join_t(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& t, Index b,
-            const backend::DeviceMatrix<B, T>& v, const BlockedWorkspace<B, T>& work) {
+            const BlockedWorkspace<B, T>& work) {
   using backend::Op;
-  if (t.cols <= b) return;
-  const auto gram = work.gram.block(0, 0, t.cols, t.cols);
-  queue.gemm(Op::transpose, Op::none, T(1), v, v, T(0), gram);
   for (Index col = b; col < t.cols; col += b) {
     const Index n = std::min(b, t.cols - col);
-    const auto product = work.w.block(0, 0, col, n);
+    const auto product = work.inside.w.block(0, 0, col, n);
     // T12 = -T1 (V1ᵀ V2) T2
-    queue.gemm(Op::none, Op::none, T(1), gram.block(0, col, col, n), t.block(col, col, n, n), T(0), product);
+    queue.gemm(Op::transpose, Op::none, T(1), work.products.block(col, 0, n, col), t.block(col, col, n, n), T(0),
+               product);
     queue.gemm(Op::none, Op::none, T(-1), t.block(0, 0, col, col), product, T(0), t.block(0, col, col, n));
   }
+}
+
+/// Factors columns [first, end) of a from row `first` on, which earlier blocks have been applied to; leaves V in v
+/// (rows from `first` on) and T in t.
+template <class B, class T>
+void factor_block(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const backend::DeviceMatrix<B, T>& a,
+                  Index first, Index end, const backend::DeviceMatrix<B, T>& t, const backend::DeviceMatrix<B, T>& v,
+                  const BlockedWorkspace<B, T>& work) {
+  using backend::Op;
+  const Index m = a.rows;
+  queue.fill(v.block(0, 0, end - first, end - first), T(0), T(0));
+  for (Index col = first; col < end; col += schedule.panel_cols) {
+    const Index b = std::min(schedule.panel_cols, end - col), at = col - first, index = col / schedule.panel_cols;
+    const auto panel_v = v.block(at, at, m - col, b);
+    const auto panel_t = t.block(at, at, b, b);
+    factor_panel(queue, schedule.panels[static_cast<std::size_t>(index)], index, a.block(col, col, m - col, b), panel_t,
+                 panel_v, work.panel);
+    const Index from = at == 0 ? b : 0, to = col + b == end ? at : end - first;
+    if (from >= to) continue;
+    const auto products = work.products.block(at, from, b, to - from);
+    queue.gemm(Op::transpose, Op::none, T(1), panel_v, a.block(col, first + from, m - col, to - from), T(0), products);
+    if (col + b == end) continue;
+    const Index right = end - col - b;
+    const auto w = work.inside.w.block(0, 0, b, right);
+    queue.gemm(Op::transpose, Op::none, T(1), panel_t, work.products.block(at, at + b, b, right), T(0), w);
+    queue.gemm(Op::none, Op::none, T(-1), panel_v, w, T(1), a.block(col, col + b, m - col, right));
+  }
+  join_t(queue, t, schedule.panel_cols, work);
 }
 
 /// Factors a in place; t is B x (B * blocks).
 template <class B, class T>
 void blocked(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const backend::DeviceMatrix<B, T>& a,
              const backend::DeviceMatrix<B, T>& t, const BlockedWorkspace<B, T>& work) {
-  using namespace backend;
-  const Index k = std::min(a.rows, a.cols), m = a.rows;
+  using backend::Op;
+  const Index k = std::min(a.rows, a.cols), m = a.rows, block = schedule.block_cols;
+  auto side = k > block ? queue.side() : queue;
   queue.fill(t, T(0), T(0));
-  for (Index first = 0; first < k; first += schedule.block_cols) {
-    const Index end = std::min(first + schedule.block_cols, k);
-    const auto block_factor = block_t(t, first / schedule.block_cols, end - first);
-    for (Index col = first; col < end; col += schedule.panel_cols) {
-      const Index b = std::min(schedule.panel_cols, end - col);
-      const auto panel = a.block(col, col, m - col, b);
-      const auto panel_factor = block_factor.block(col - first, col - first, b, b);
-      factor_panel(queue, *schedule.panels[static_cast<std::size_t>(col / schedule.panel_cols)], panel, panel_factor,
-                   work);
-      if (col + b == end) continue;
-      const auto v = work.panel.block(0, 0, m - col, b);
-      queue.copy(panel, v, Part::unit_lower);
-      apply_block_reflector(queue, v, panel_factor, Op::transpose, a.block(col, col + b, m - col, end - col - b), work);
-    }
-    const auto v = work.v.block(0, 0, m - first, end - first);
-    queue.copy(a.block(first, first, m - first, end - first), v, Part::unit_lower);
-    join_t(queue, block_factor, schedule.panel_cols, v, work);
-    apply_block_reflector(queue, v, block_factor, Op::transpose, a.block(first, end, m - first, a.cols - end), work);
+  if (const auto& p = work.panel; p.method.cholesky_passes > 0)
+    queue.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(p.refused), p.panels, 1, p.panels, 0, 1}, 0.0, 0.0);
+  side.follow(queue);
+  for (Index first = 0, turn = 0; first < k; first += block, turn = 1 - turn) {
+    const Index end = std::min(first + block, k), next = std::min(end + block, k);
+    const auto factor = block_t(t, first / block, end - first);
+    const auto v = work.v[static_cast<std::size_t>(turn)].block(0, 0, m - first, end - first);
+    factor_block(side, schedule, a, first, end, factor, v, work);
+    if (next > end) side.follow(queue);  // the last update of the rest has been to the next block's columns, and read its V
+    queue.follow(side);
+    apply_block_reflector(side, v, factor, Op::transpose, a.block(first, end, m - first, next - end), work.ahead);
+    apply_block_reflector(queue, v, factor, Op::transpose, a.block(first, next, m - first, a.cols - next), work.rest);
   }
+  queue.follow(side);
 }
 
 /// C := Qᵀ C or Q C with the reflectors of `blocked`.
@@ -205,10 +183,11 @@ void apply_blocked(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& 
     const Index index = op == Op::transpose ? i : blocks - 1 - i;
     const Index col = index * block_cols;
     const Index n = std::min(block_cols, k - col);
-    const auto v = work.v.block(0, 0, a.rows - col, n);
+    const auto v = work.v[0].block(0, 0, a.rows - col, n);
     queue.copy(a.block(col, col, a.rows - col, n), v, Part::unit_lower);
     const Index first = identity ? std::min(col, c.cols) : 0;
-    apply_block_reflector(queue, v, block_t(t, index, n), op, c.block(col, first, a.rows - col, c.cols - first), work);
+    apply_block_reflector(queue, v, block_t(t, index, n), op, c.block(col, first, a.rows - col, c.cols - first),
+                          work.rest);
   }
 }
 

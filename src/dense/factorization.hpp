@@ -9,6 +9,7 @@
 //   none          workspace              workspace     R                -
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -162,7 +163,9 @@ class Factorization : Pieces<B, T> {
     return tau;
   }
 
+  /// Cholesky QR's guard, or that of any of blocked's panels, refused.
   bool fell_back() {
+    if (plan_.algorithm == Algorithm::blocked) return blocked_fell_back();
     if (plan_.algorithm != Algorithm::cholesky_qr) return false;
     std::int32_t failed = 0;
     queue_.download(cholesky_.failed, &failed, 1);
@@ -170,6 +173,14 @@ class Factorization : Pieces<B, T> {
   }
 
  private:
+  bool blocked_fell_back() {
+    const auto& panel = blocked_.panel;
+    if (panel.method.cholesky_passes == 0) return false;
+    std::vector<std::int32_t> refused(static_cast<std::size_t>(2 * panel.panels));
+    queue_.download(panel.refused, refused.data(), 2 * panel.panels);
+    return std::any_of(refused.begin(), refused.end(), [](std::int32_t flag) { return flag != 0; });
+  }
+
   ImplicitQ<B, T> implicit() const { return {tree_.get(), v_, t_.data}; }
 
   Matrix<T> host_copy(const Mat& a) {
@@ -181,8 +192,9 @@ class Factorization : Pieces<B, T> {
   void make_schedules() {
     const TreeShape shape{plan_.block_rows, plan_.arity, plan_.inner};
     if (plan_.algorithm == Algorithm::blocked) {
-      blocked_schedule_ = make_blocked_schedule<B>(queue_, plan_.rows, plan_.cols, plan_.count, plan_.panel_cols,
-                                                   plan_.block_cols, shape);
+      blocked_schedule_ = make_blocked_schedule<B, T>(queue_, plan_.rows, plan_.cols, plan_.count,
+                                                      plan_.panel_cols, plan_.block_cols, shape,
+                                                      PanelMethod{plan_.passes, plan_.guard_limit});
     } else {
       tree_ = std::make_unique<DeviceSchedule<B>>(
           queue_, make_schedule(plan_.rows, plan_.cols, plan_.count, plan_.panel_cols, shape));
@@ -191,7 +203,7 @@ class Factorization : Pieces<B, T> {
 
   /// apply_blocked over as many columns at a time as the workspace is wide.
   void apply_blocked_columns(backend::Op op, const Mat& c, bool identity) {
-    const Index wide = std::max<Index>(blocked_.w.cols, 1);
+    const Index wide = std::max<Index>(blocked_.rest.w.cols, 1);
     if (identity && c.cols <= wide) {
       apply_blocked(queue_, v_, t_, op, c, blocked_, true);
       return;

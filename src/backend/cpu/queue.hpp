@@ -29,6 +29,8 @@ class Queue {
   void download(const T* source, T* target, Index count);
   void synchronize() {}
   Queue when(const std::int32_t* condition) const;
+  Queue side() const { return *this; }
+  void follow(const Queue&) {}
   template <class T>
   Limits limits(T) const;
 

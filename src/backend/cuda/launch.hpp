@@ -91,6 +91,16 @@ constexpr std::int32_t max_reconstruct = 64;
 template <class T>
 void launch_reconstruct(const Launch& launch, const Reconstruct<Cuda, T>& task);
 
+// reflect_panel.cu, householder_panel.cu: at most max_reflect columns
+constexpr std::int32_t max_reflect = 64;
+template <class T>
+void launch_reflect_panel(const Launch& launch, const ReflectPanel<Cuda, T>& task, const Scratch<Cuda>& scratch);
+/// Most rows of launch_householder_panel on the current device; 0 where it has no clusters of blocks.
+template <class T>
+std::int64_t max_householder_rows();
+template <class T>
+void launch_householder_panel(const Launch& launch, const HouseholderPanel<Cuda, T>& task);
+
 // robust_pca.cu
 template <class T>
 void launch_robust_pca_pass(const Launch& launch, const RobustPcaPass<Cuda, T>& pass, const Scratch<Cuda>& scratch);

@@ -41,6 +41,12 @@ Queue Queue::when(const std::int32_t* condition) const {
   return conditional;
 }
 
+Queue Queue::side() const { return Queue(State::side(state_)); }
+
+void Queue::follow(const Queue& other) {
+  if (other.state_ != state_) state_->follow(*other.state_);
+}
+
 template <class T>
 Limits Queue::limits(T) const {
   const DeviceScope scope(state_->device());
@@ -167,6 +173,24 @@ void Queue::reconstruct(const Reconstruct<Cuda, T>& reconstruct) {
 }
 
 template <class T>
+void Queue::reflect_panel(const ReflectPanel<Cuda, T>& task, Scratch<Cuda> scratch) {
+  const DeviceScope scope(state_->device());
+  launch_reflect_panel(launch(), task, scratch);
+}
+
+template <class T>
+void Queue::householder_panel(const HouseholderPanel<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_householder_panel(launch(), task);
+}
+
+template <class T>
+Index Queue::max_householder_rows(T) const {
+  const DeviceScope scope(state_->device());
+  return cuda::max_householder_rows<T>();
+}
+
+template <class T>
 void Queue::robust_pca_pass(const RobustPcaPass<Cuda, T>& pass, Scratch<Cuda> scratch) {
   const DeviceScope scope(state_->device());
   launch_robust_pca_pass(launch(), pass, scratch);
@@ -199,6 +223,9 @@ std::int32_t Queue::max_small_svd() const {
   template void Queue::apply_qt_tree<T>(const Apply<Cuda, T>&);                                          \
   template void Queue::guarded_cholesky<T>(const GuardedCholesky<Cuda, T>&);                             \
   template void Queue::reconstruct<T>(const Reconstruct<Cuda, T>&);                                      \
+  template void Queue::reflect_panel<T>(const ReflectPanel<Cuda, T>&, Scratch<Cuda>);                    \
+  template void Queue::householder_panel<T>(const HouseholderPanel<Cuda, T>&);                           \
+  template Index Queue::max_householder_rows<T>(T) const;                                                \
   template void Queue::robust_pca_pass<T>(const RobustPcaPass<Cuda, T>&, Scratch<Cuda>);                 \
   static_assert(Vocabulary<Queue, Cuda, T>);
 QRANE_INSTANTIATE(float)

@@ -50,6 +50,9 @@ class Queue {
   void synchronize();
   /// Replaces a condition that this queue has.
   Queue when(const std::int32_t* condition) const;
+  /// On a stream of its own that goes before this one's where both have work.
+  Queue side() const;
+  void follow(const Queue& other);
   template <class T>
   Limits limits(T) const;
 
@@ -100,6 +103,14 @@ class Queue {
   void guarded_cholesky(const GuardedCholesky<Cuda, T>& cholesky);
   template <class T>
   void reconstruct(const Reconstruct<Cuda, T>& reconstruct);
+  /// Optional in the vocabulary: panels of blocked QR as a whole.
+  template <class T>
+  void reflect_panel(const ReflectPanel<Cuda, T>& task, Scratch<Cuda> scratch);
+  template <class T>
+  void householder_panel(const HouseholderPanel<Cuda, T>& task);
+  Index max_reflect_cols() const { return max_reflect; }
+  template <class T>
+  Index max_householder_rows(T) const;
   template <class T>
   void robust_pca_pass(const RobustPcaPass<Cuda, T>& pass, Scratch<Cuda> scratch);
 
@@ -119,6 +130,8 @@ class Queue {
   Launch launch() const;
   void upload_bytes(const void* source, void* target, Index bytes);
   void download_bytes(const void* source, void* target, Index bytes);
+
+  explicit Queue(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   std::shared_ptr<State> state_;
   const std::int32_t* condition_ = nullptr;

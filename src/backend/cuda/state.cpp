@@ -15,7 +15,7 @@ constexpr std::size_t cublas_workspace_bytes = std::size_t{32} << 20;  // what c
 
 }  // namespace
 
-State::State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes)
+State::State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes, bool urgent)
     : device_(device), stream_(stream), owns_stream_(stream == nullptr) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -26,7 +26,7 @@ State::State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes)
   detail::check(memory_limit_bytes >= 0, ErrorCode::invalid_argument, "memory_limit_bytes is ", memory_limit_bytes);
   const DeviceScope scope(device);
   try {
-    if (owns_stream_) check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    open_stream(urgent);
     std::size_t free_bytes = 0, total_bytes = 0;
     check_cuda(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
     limited_ = memory_limit_bytes > 0;
@@ -38,6 +38,28 @@ State::State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes)
     close();
     throw;
   }
+}
+
+void State::open_stream(bool urgent) {
+  if (owns_stream_) {
+    int least = 0, greatest = 0;
+    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, urgent ? greatest : least),
+               "cudaStreamCreate");
+  }
+  check_cuda(cudaEventCreateWithFlags(&reached_, cudaEventDisableTiming), "cudaEventCreate");
+}
+
+std::shared_ptr<State> State::side(const std::shared_ptr<State>& main) {
+  const std::lock_guard lock(main->mutex_);
+  if (!main->side_) main->side_ = std::make_shared<State>(main->device_, nullptr, 0, true);
+  return main->side_;
+}
+
+void State::follow(State& other) {
+  const DeviceScope scope(device_);
+  check_cuda(cudaEventRecord(other.reached_, other.stream_), "cudaEventRecord");
+  check_cuda(cudaStreamWaitEvent(stream_, other.reached_, 0), "cudaStreamWaitEvent");
 }
 
 void State::open_pool() {
@@ -75,6 +97,7 @@ void State::close() noexcept {
   if (cublas_ != nullptr) (void)cublasDestroy(cublas_);
   if (cublas_workspace_ != nullptr) (void)cudaFree(cublas_workspace_);
   if (pool_ != nullptr) (void)cudaMemPoolDestroy(pool_);
+  if (reached_ != nullptr) (void)cudaEventDestroy(reached_);
   if (owns_stream_ && stream_ != nullptr) (void)cudaStreamDestroy(stream_);
   (void)cudaGetLastError();
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
@@ -39,7 +40,8 @@ class DeviceScope {
 
 class State {
  public:
-  State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes);
+  /// `urgent`: an own stream goes before those of default priority.
+  State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes, bool urgent = false);
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -49,10 +51,16 @@ class State {
   cublasHandle_t cublas() const { return cublas_; }
   std::int64_t memory_bytes() const { return memory_bytes_; }
 
+  /// The state of the queue beside that of `main`, made at the first call. It keeps nothing of main's alive.
+  static std::shared_ptr<State> side(const std::shared_ptr<State>& main);
+  /// Work given to this stream from now on starts after what `other` has been given so far.
+  void follow(State& other);
+
   std::byte* allocate(std::int64_t bytes);
   void release(std::byte* p) noexcept;
 
  private:
+  void open_stream(bool urgent);
   void open_pool();
   void open_cublas();
   void close() noexcept;
@@ -66,6 +74,8 @@ class State {
   cudaMemPool_t pool_ = nullptr;   // null where the device has no pools
   cublasHandle_t cublas_ = nullptr;
   void* cublas_workspace_ = nullptr;
+  cudaEvent_t reached_ = nullptr;  // where the stream was when another began to follow
+  std::shared_ptr<State> side_;
   std::mutex mutex_;               // matrices may be freed by another thread than the queue's
   std::unordered_map<std::byte*, std::int64_t> sizes_;
   std::int64_t used_bytes_ = 0;

@@ -48,6 +48,8 @@ class Queue {
   }
   void synchronize();
   Queue when(Pointer<std::int32_t> condition) const;
+  Queue side() const { return *this; }
+  void follow(const Queue&) {}
   template <class T>
   Limits limits(T) const;
 
