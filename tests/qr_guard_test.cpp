@@ -130,13 +130,38 @@ TYPED_TEST(QrGuard, RefactorJudgesAnew) {
   }
 }
 
-TYPED_TEST(QrGuard, OthersNeverFallBack) {
+TYPED_TEST(QrGuard, TreesNeverFallBack) {
   using T = typename TypeParam::Scalar;
   for (const Algorithm algorithm : {Algorithm::tsqr, Algorithm::caqr, Algorithm::blocked}) {
     Options options;
     options.algorithm = algorithm;
+    if (algorithm == Algorithm::blocked) options.panel_kind = PanelKind::tree;
     EXPECT_FALSE(qr<T>(this->context(), Dense<T>(50, 5).view(), options).fell_back());
   }
+}
+
+TYPED_TEST(QrGuard, SpeaksForEveryPanelOfBlocked) {
+  using T = typename TypeParam::Scalar;
+  if (!this->context().device().has_double) GTEST_SKIP() << "Cholesky panels need double";
+  const Index m = 200, n = 40;
+  Options options;
+  options.algorithm = Algorithm::blocked;
+  options.panel_kind = PanelKind::cholesky;
+  options.panel_cols = 10;
+  const auto easy = random_normal<T>(m, n, 9);
+  auto f = qr<T>(this->context(), easy.view(), options);
+  EXPECT_FALSE(f.fell_back());
+  const auto r = this->host(f.r());
+  for (const Index column : {Index(3), Index(17), n - 1}) {  // in the first panel, in a middle one, in the last
+    auto hard = easy;
+    for (Index i = 0; i < m; ++i) hard(i, column) = 0;
+    f.refactor(hard.view());
+    EXPECT_TRUE(f.fell_back()) << column;
+    EXPECT_TRUE(is_r_of(hard, this->host(f.r())));
+  }
+  f.refactor(easy.view());
+  EXPECT_FALSE(f.fell_back());
+  EXPECT_EQ(this->host(f.r()), r);
 }
 
 }  // namespace
