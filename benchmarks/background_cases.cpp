@@ -48,37 +48,36 @@ std::string fill_from_video(const std::string& path, Matrix<T>& m) {
   return std::filesystem::path(path).filename().string();
 }
 
-/// Rank 5, and 5% of the elements hit by something as large.
 template <class T>
 std::string fill_synthetic(Matrix<T>& m) {
-  constexpr int rank = 5;
-#pragma omp parallel for schedule(static)
-  for (Index j = 0; j < m.cols(); ++j)
-    for (Index i = 0; i < m.rows(); ++i) {
-      double sum = 0;
-      for (int k = 0; k < rank; ++k)
-        sum += uniform_at(1, static_cast<std::uint64_t>(i * rank + k)) *
-               uniform_at(2, static_cast<std::uint64_t>(j * rank + k));
-      const auto place = static_cast<std::uint64_t>(i + j * m.rows());
-      if (uniform_at(3, place) > 0.9) sum += uniform_at(4, place);
-      m(i, j) = static_cast<T>(sum);
-    }
+  fill_synthetic_frames(m.data(), m.rows(), m.cols());
   return "synthetic, rank 5 and 5% sparse";
 }
 
 template <class T>
 class BackgroundCases {
  public:
-  BackgroundCases(Session& session, Shape shape, const std::string& precision)
-      : session_(session), shape_(shape), precision_(precision) {}
+  BackgroundCases(Session& session, const SuiteInfo& suite, Shape shape, const std::string& precision)
+      : session_(session), suite_(suite), shape_(shape), precision_(precision) {}
 
   void run(const std::function<void(const BackgroundCase&)>& report) {
+    if (const std::string reason = session_.out_of_time(); !reason.empty()) {
+      BackgroundCase result = new_case(RobustPcaMethod::inexact_alm);
+      result.outcome = Outcome::left_out;
+      result.reason = reason;
+      return report(result);
+    }
     fill();
+    if (suite_.rivals) measure_peers();
     for (const RobustPcaMethod method : {RobustPcaMethod::inexact_alm, RobustPcaMethod::alternating}) {
       if (session_.interrupted()) return;
       BackgroundCase result = new_case(method);
       measure(method, result);
       if (session_.interrupted()) return;
+      result.peers = peers_;
+      for (PeerTime& peer : result.peers)
+        if (!peer.samples_ms.empty() && !result.samples_ms.empty())
+          peer.ratio = median(peer.samples_ms) / median(result.samples_ms);
       report(result);
     }
   }
@@ -94,6 +93,21 @@ class BackgroundCases {
       source_ = fill_synthetic(m_) + " (" + fault.what() + ")";
     }
     device_m_ = session_.context().to_device(m_);
+  }
+
+  /// Milliseconds an iteration: the same steps with other ways to the singular values.
+  void measure_peers() {
+    const PeerTask task{.task = "rpca", .shape = shape_, .precision = precision_, .seed = 1};
+    for (const std::string& peer : session_.peers("rpca")) {
+      PeerTime time{peer, {}, 0, ""};
+      note(peer);
+      try {
+        time.samples_ms = session_.measure_peer(peer, task).numbers("total_ms");
+      } catch (const std::exception& fault) {
+        time.reason = fault.what();
+      }
+      peers_.push_back(time);
+    }
   }
 
   BackgroundCase new_case(RobustPcaMethod method) {
@@ -186,20 +200,22 @@ class BackgroundCases {
   }
 
   Session& session_;
+  const SuiteInfo& suite_;
   Shape shape_;
   std::string precision_;
   Matrix<T> m_, device_m_;
   std::string source_;
+  std::vector<PeerTime> peers_;
 };
 
 }  // namespace
 
-void run_background_cases(Session& session, Shape shape, const std::string& precision,
+void run_background_cases(Session& session, const SuiteInfo& suite, Shape shape, const std::string& precision,
                           const std::function<void(const BackgroundCase&)>& report) {
   if (precision == "f32")
-    BackgroundCases<float>(session, shape, precision).run(report);
+    BackgroundCases<float>(session, suite, shape, precision).run(report);
   else
-    BackgroundCases<double>(session, shape, precision).run(report);
+    BackgroundCases<double>(session, suite, shape, precision).run(report);
 }
 
 }  // namespace qrane::bench

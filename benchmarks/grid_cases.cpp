@@ -68,7 +68,7 @@ class GridCases {
   }
 
   void measure_peers(GridCase& result) {
-    PeerTask task{"qr", shape_, precision_, matrix_seed, 1, 0, false};
+    const PeerTask task{.task = "qr", .shape = shape_, .precision = precision_, .seed = matrix_seed};
     for (const std::string& peer : session_.peers("qr")) {
       if (peer == "cublas-cholqr2" || (session_.on_gpu() && peer == "lapack")) continue;
       note(peer);
@@ -117,8 +117,7 @@ class GridCases {
         gap += (x - y) * (x - y);
         norm += y * y;
       }
-      const double ratio = std::sqrt(gap / norm);
-      if (!(ratio <= worst)) worst = ratio;
+      worst = worse(worst, std::sqrt(gap / norm));
     }
     return worst /
            (static_cast<double>(std::min(shape_.rows, shape_.cols) + 10) * std::numeric_limits<T>::epsilon() / 2);

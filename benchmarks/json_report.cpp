@@ -75,6 +75,7 @@ Json to_json_value(const OperationCase& result) {
               {"rows", result.operation.shape.rows},
               {"cols", result.operation.shape.cols},
               {"rhs", result.operation.rhs},
+              {"count", result.operation.count},
               {"precision", result.precision},
               {"outcome", outcome_name(result.outcome)},
               {"reason", result.reason},
@@ -82,7 +83,9 @@ Json to_json_value(const OperationCase& result) {
               {"floor", to_json_value(result.floor)}};
   if (result.samples_ms.empty()) return out;
   const double ms = result.median_ms();
+  if (result.operation.operation == "batched") out["mode"] = mode_name(result.operation.mode);
   out["algorithm"] = result.algorithm;
+  out["plan"] = result.plan;
   out["samples_ms"] = result.samples_ms;
   out["median_ms"] = ms;
   out["gflops"] = result.flops / ms * 1e-6;
@@ -120,6 +123,35 @@ Json to_json_value(const GridCase& result) {
   return out;
 }
 
+Json to_json_value(const KernelCase& result) {
+  Json out = {{"layout", result.layout}, {"rows", result.rows},   {"cols", result.cols},
+              {"blocks", result.blocks}, {"precision", "f32"},    {"outcome", outcome_name(result.outcome)},
+              {"reason", result.reason}, {"flops", result.flops}, {"floor", to_json_value(result.floor)}};
+  if (result.samples_ms.empty()) return out;
+  out["samples_ms"] = result.samples_ms;
+  out["median_ms"] = median(result.samples_ms);
+  out["gflops"] = result.gflops();
+  out["share_of_floor"] = result.floor.ms / median(result.samples_ms);
+  out["error"] = finite(result.error);
+  if (result.transpose_ms > 0) out["transpose_ms"] = result.transpose_ms;
+  return out;
+}
+
+/// What the tree costs beside the horizontal application, at each block shape: with a tree of four there is a node for
+/// every three blocks, each of the rates above.
+Json tree_shares(const std::vector<KernelCase>& kernels) {
+  Json out = Json::array();
+  for (const KernelCase& flat : kernels)
+    for (const KernelCase& tree : kernels) {
+      if (flat.layout != "registers-transposed" || tree.layout != "tree" || flat.cols != tree.cols) continue;
+      if (flat.samples_ms.empty() || tree.samples_ms.empty()) continue;
+      const double flat_ms = median(flat.samples_ms) / static_cast<double>(flat.blocks);
+      const double tree_ms = median(tree.samples_ms) / static_cast<double>(tree.blocks) / 3;
+      out.push_back({{"rows", flat.rows}, {"cols", flat.cols}, {"share", tree_ms / (flat_ms + tree_ms)}});
+    }
+  return out;
+}
+
 Json to_json_value(const BackgroundCase& result) {
   Json out = {{"rows", result.shape.rows}, {"cols", result.shape.cols}, {"precision", result.precision},
               {"method", result.method},   {"data", result.data},       {"outcome", outcome_name(result.outcome)},
@@ -131,6 +163,7 @@ Json to_json_value(const BackgroundCase& result) {
   out["iterations_per_second"] = result.iterations_per_second();
   out["gflops"] = result.flops / median(result.samples_ms) * 1e-6;
   out["share_of_floor"] = result.floor.ms / median(result.samples_ms);
+  out["peers"] = to_json_value(result.peers, result.flops);
   out["tolerance"] = result.tolerance;
   out["converged"] = result.converged;
   out["residual"] = finite(result.residual);
@@ -192,6 +225,9 @@ std::string to_json(const BenchResults& results) {
                                  {"narrow", line.narrow},
                                  {"wide", line.wide},
                                  {"cols", line.cols}});
+  out["kernels"] = Json::array();
+  for (const KernelCase& result : results.kernels) out["kernels"].push_back(to_json_value(result));
+  out["tree_shares"] = tree_shares(results.kernels);
   out["background"] = Json::array();
   for (const BackgroundCase& result : results.background) out["background"].push_back(to_json_value(result));
   // a driver's or file's name may hold bytes that are no UTF-8

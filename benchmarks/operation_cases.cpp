@@ -7,6 +7,9 @@
 //          Q times a small matrix) + 20 n^3; floor bytes: A read twice, U written.
 //          Errors, with p = min(m, n) + 10 and u the unit roundoff: ||I - U^T U||_F / (p u) and
 //          max_j ||a_j - U S v_j|| / (p u ||A||_2) over all columns or 64 of them.
+//   batched  BatchQR::refactor of equal matrices, LAPACK-shaped or with thin Q. Canonical flops and floor bytes as
+//   those
+//            of one matrix, times their number. Errors: the worst of the first, the middle and the last matrix.
 //   gels   min ||A x - b||. Canonical flops 2 m n^2 - 2 n^3 / 3 + 4 m n rhs; floor bytes: A read once, b read.
 //          Error: ||A^T (A x - b)|| / (p u ||A||_F (||A||_F ||x|| + ||b||)): optimality to backward error's measure.
 #include <cblas.h>
@@ -16,6 +19,7 @@
 #include <limits>
 
 #include <qrane/least_squares.hpp>
+#include <qrane/qr.hpp>
 #include <qrane/svd.hpp>
 
 #include "session.hpp"
@@ -51,6 +55,8 @@ class OperationCases {
 
  private:
   bool svd_asked() const { return operation_.operation == "svd"; }
+  bool batch_asked() const { return operation_.operation == "batched"; }
+  Index all_cols() const { return shape_.cols * operation_.count; }
   double unit() const {
     return static_cast<double>(std::min(shape_.rows, shape_.cols) + 10) * std::numeric_limits<T>::epsilon() / 2;
   }
@@ -61,14 +67,23 @@ class OperationCases {
     OperationCase result;
     result.operation = operation_;
     result.precision = precision_;
-    result.flops = svd_asked() ? 6 * m * n * n - 4 * n * n * n / 3 + 20 * n * n * n
-                               : 2 * m * n * n - 2 * n * n * n / 3 + 4 * m * n * rhs;
-    result.floor = session_.floor_for(precision_, result.flops, svd_asked() ? 3 * m * n * size : m * (n + rhs) * size);
+    double bytes = m * (n + rhs) * size;
+    if (svd_asked()) {
+      result.flops = 6 * m * n * n - 4 * n * n * n / 3 + 20 * n * n * n;
+      bytes = 3 * m * n * size;
+    } else if (batch_asked()) {
+      const double count = static_cast<double>(operation_.count), thin = operation_.mode == QForm::thin ? 1 : 0;
+      result.flops = count * (2 * m * n * n - 2 * n * n * n / 3) * (1 + thin);
+      bytes = count * m * n * size * (2 + thin);
+    } else {
+      result.flops = 2 * m * n * n - 2 * n * n * n / 3 + 4 * m * n * rhs;
+    }
+    result.floor = session_.floor_for(precision_, result.flops, bytes);
     return result;
   }
 
   std::string reason_to_leave_out(const OperationCase& result) {
-    const std::int64_t matrix = shape_.rows * shape_.cols * static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t matrix = shape_.rows * all_cols() * static_cast<std::int64_t>(sizeof(T));
     std::string reason = session_.too_large(7 * matrix, 7 * matrix);
     if (reason.empty()) reason = session_.out_of_time();
     if (reason.empty()) reason = session_.too_long(precision_, result.flops, result.floor.bytes);
@@ -76,7 +91,7 @@ class OperationCases {
   }
 
   void fill() {
-    device_a_ = session_.seeded<T>(shape_, matrix_seed);
+    device_a_ = session_.seeded<T>({shape_.rows, all_cols()}, matrix_seed);
     device_b_ = session_.seeded<T>({shape_.rows, operation_.rhs}, matrix_seed + 1);
     const bool on_cpu = session_.context().backend() == Backend::cpu;
     a_ = on_cpu ? std::move(device_a_) : session_.context().to_host(device_a_);
@@ -88,7 +103,13 @@ class OperationCases {
   }
 
   void measure_peers(OperationCase& result) {
-    PeerTask task{operation_.operation, shape_, precision_, matrix_seed, 1, operation_.rhs, false};
+    if (batch_asked() && operation_.mode != QForm::lapack) return;  // the peers are LAPACK-shaped
+    const PeerTask task{.task = operation_.operation,
+                        .shape = shape_,
+                        .precision = precision_,
+                        .seed = matrix_seed,
+                        .count = operation_.count,
+                        .rhs = operation_.rhs};
     for (const std::string& peer : session_.peers(task.task)) {
       PeerTime time{peer, {}, 0, ""};
       note("peer " + peer);
@@ -105,10 +126,14 @@ class OperationCases {
     try {
       note("timing");
       Options options;
-      options.q = svd_asked() ? QForm::thin : QForm::implicit;
-      result.algorithm = to_string(plan_qr<T>(session_.context(), shape_.rows, shape_.cols, options).algorithm);
+      options.q = svd_asked() ? QForm::thin : batch_asked() ? operation_.mode : QForm::implicit;
+      const Plan plan = plan_qr<T>(session_.context(), shape_.rows, shape_.cols, options, operation_.count);
+      result.algorithm = to_string(plan.algorithm);
+      result.plan = plan.explain();
       if (svd_asked())
         measure_svd(result);
+      else if (batch_asked())
+        measure_batch(result, options);
       else
         measure_gels(result);
       for (PeerTime& peer : result.peers)
@@ -142,6 +167,27 @@ class OperationCases {
     result.errors = {{"orthogonality", errors.orthogonality}, {"residual", errors.residual}};
   }
 
+  void measure_batch(OperationCase& result, const Options& options) {
+    MatrixView<const T> first = input(a_, device_a_);
+    first.cols = shape_.cols;
+    const BatchView<const T> batch{.first = first, .stride = shape_.rows * shape_.cols, .count = operation_.count};
+    BatchQR<T> f = qr<T>(session_.context(), batch, options);
+    result.samples_ms = session_.sample_ms([&] { f.refactor(batch); });
+    if (session_.interrupted()) return;
+    note("checking");
+    const Matrix<T> q = session_.context().to_host(f.q()), r = session_.context().to_host(f.r());
+    const Index n = shape_.cols, k = std::min(shape_.rows, n);
+    ErrorMeasures worst;
+    for (const Index b : {Index{0}, operation_.count / 2, operation_.count - 1}) {
+      const ErrorMeasures errors =
+          check_factors<T>({a_.data() + b * shape_.rows * n, shape_.rows, n},
+                           {q.data() + b * k * shape_.rows, shape_.rows, k}, {r.data() + b * n * k, k, n}, {1e11});
+      worst.orthogonality = worse(worst.orthogonality, errors.orthogonality);
+      worst.residual = worse(worst.residual, errors.residual);
+    }
+    result.errors = {{"orthogonality", worst.orthogonality}, {"residual", worst.residual}};
+  }
+
   void measure_gels(OperationCase& result) {
     LeastSquaresResult<T> found;
     result.samples_ms = session_.sample_ms(
@@ -150,10 +196,7 @@ class OperationCases {
     note("checking");
     const Matrix<T> x = session_.context().to_host(found.solution.x);
     double worst = 0;
-    for (Index j = 0; j < operation_.rhs; ++j) {
-      const double error = optimality(x, j);
-      if (!(error <= worst)) worst = error;
-    }
+    for (Index j = 0; j < operation_.rhs; ++j) worst = worse(worst, optimality(x, j));
     result.errors = {{"optimality", worst}};
   }
 

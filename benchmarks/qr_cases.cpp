@@ -86,13 +86,10 @@ class QrCases {
   }
 
   void measure_peers() {
-    PeerTask task{"qr", shape_, precision_, matrix_seed, condition_, 0, false};
+    PeerTask task{.task = "qr", .shape = shape_, .precision = precision_, .seed = matrix_seed, .condition = condition_};
     task.form_q = std::count(suite_.modes.begin(), suite_.modes.end(), QForm::thin) != 0;
-    std::vector<std::string> peers = session_.peers("qr");
-    if (!suite_.host_peers && session_.on_gpu()) std::erase(peers, "lapack");
-    const std::vector<std::string> rivals = suite_.rivals ? session_.peers("rivals") : std::vector<std::string>{};
-    peers.insert(peers.end(), rivals.begin(), rivals.end());
-    for (const std::string& peer : peers) {
+    const std::vector<std::string> rivals = session_.peers("rivals");
+    for (const std::string& peer : session_.qr_peers()) {
       task.task = std::count(rivals.begin(), rivals.end(), peer) != 0 ? "rivals" : "qr";
       PeerReply reply{peer, {}, ""};
       note("peer " + peer);

@@ -17,6 +17,7 @@ class Table {
   void add(const QrCase& result);
   void add(const OperationCase& result);
   void add(const GridCase& result);
+  void add(const KernelCase& result);
   void add(const BackgroundCase& result);
 
  private:

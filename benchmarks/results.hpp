@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ inline double median(std::vector<double> samples) {
   const std::size_t half = samples.size() / 2;
   return samples.size() % 2 ? samples[half] : (samples[half - 1] + samples[half]) / 2;
 }
+
+/// The larger of two error measures; NaN where either is.
+inline double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
 /// "r", "thin", "implicit" or "lapack": what is asked for, as tables and files name it.
 inline const char* mode_name(QForm mode) {
@@ -83,6 +87,7 @@ struct OperationCase {
   Outcome outcome = Outcome::measured;
   std::string reason;
   std::string algorithm;  ///< of the factorization inside, as planned
+  std::string plan;       ///< Plan::explain of that
   std::vector<double> samples_ms;
   double flops = 0;                ///< canonical
   std::vector<NamedError> errors;  ///< each in units with limit 30
@@ -121,6 +126,22 @@ struct Crossover {
   double cols = 0;
 };
 
+/// The paper's inner kernel in one layout at one block shape, single precision (kernels/inner.hpp).
+struct KernelCase {
+  std::string layout;
+  int rows = 0, cols = 0;
+  Index blocks = 0;
+  Outcome outcome = Outcome::measured;
+  std::string reason;
+  std::vector<double> samples_ms;
+  double flops = 0;
+  double error = 0;         ///< largest difference from the host's result
+  double transpose_ms = 0;  ///< of all blocks, where the layout wants them transposed
+  Floor floor;
+
+  double gflops() const { return samples_ms.empty() ? 0 : flops / median(samples_ms) * 1e-6; }
+};
+
 struct ConvergencePoint {
   int iteration = 0;
   double residual = 0;
@@ -144,6 +165,7 @@ struct BackgroundCase {
   double residual = 0;  ///< of the run below, evaluated on the host in double
   Index rank = 0;
   std::vector<ConvergencePoint> convergence;
+  std::vector<PeerTime> peers;  ///< samples per iteration
 
   double iterations_per_second() const { return samples_ms.empty() ? 0 : 1e3 / median(samples_ms); }
 };
@@ -171,6 +193,7 @@ struct BenchResults {
   std::vector<QrCase> cases;
   std::vector<OperationCase> operations;
   std::vector<GridCase> grid;
+  std::vector<KernelCase> kernels;
   std::vector<BackgroundCase> background;
 };
 

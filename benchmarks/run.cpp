@@ -62,9 +62,10 @@ void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::
   for (const OperationShape& operation : suite.operations)
     for (const std::string& precision : precisions)
       if (!session.interrupted()) run_operation_case(session, operation, precision, done(results.operations));
+  if (suite.inner_kernels && !session.interrupted()) run_kernel_cases(session, done(results.kernels));
   for (const Shape shape : suite.background)
     for (const std::string& precision : precisions)
-      if (!session.interrupted()) run_background_cases(session, shape, precision, done(results.background));
+      if (!session.interrupted()) run_background_cases(session, suite, shape, precision, done(results.background));
 }
 
 }  // namespace
@@ -89,7 +90,7 @@ int run(const BenchOptions& options) {
   }
   write_results(options, session, results);
   const bool failed = any_failed(results.cases) || any_failed(results.operations) || any_failed(results.grid) ||
-                      any_failed(results.background);
+                      any_failed(results.kernels) || any_failed(results.background);
   return results.interrupted || failed ? 1 : 0;
 }
 

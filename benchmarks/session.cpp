@@ -66,6 +66,10 @@ void Session::start_peers(const SuiteInfo& suite) {
     }
   }
   for (Program& program : started) greet(std::move(program));
+  qr_peers_ = peers("qr");
+  if (on_gpu() && !suite.host_peers) std::erase(qr_peers_, "lapack");
+  if (suite.rivals)
+    for (const std::string& rival : peers("rivals")) qr_peers_.push_back(rival);
 }
 
 std::unique_ptr<PeerProcess> Session::start_process(const std::string& path) const {
@@ -116,7 +120,7 @@ Message Session::measure_peer(const std::string& peer, const PeerTask& task) {
     Message reply = program.process->ask(
         detail::concat("measure task=", task.task, " peer=", peer, " rows=", task.shape.rows, " cols=", task.shape.cols,
                        " precision=", task.precision, " seed=", task.seed, " condition=", task.condition,
-                       " rhs=", task.rhs, " form_q=", task.form_q ? 1 : 0, " repeats=5",
+                       " count=", task.count, " rhs=", task.rhs, " form_q=", task.form_q ? 1 : 0, " repeats=5",
                        " max_seconds=", on_gpu() ? gpu_peer_seconds : peer_timeout_seconds),
         peer_timeout_seconds, options_.interrupted);
     settle();

@@ -16,11 +16,12 @@ namespace qrane::bench {
 
 /// A measurement that peers are asked for (common/protocol.hpp).
 struct PeerTask {
-  std::string task;  ///< "qr", "svd", "gels"
+  std::string task;  ///< "qr", "rivals", "svd", "gels", "batched" or "rpca"
   Shape shape;
   std::string precision;
   std::uint64_t seed = 0;
   double condition = 1;  ///< of the matrix
+  Index count = 1;       ///< batched: matrices
   Index rhs = 0;         ///< gels: right-hand sides
   bool form_q = false;   ///< qr: the thin Q too
 };
@@ -40,8 +41,10 @@ class Session {
   const std::vector<PeerProgramStatus>& programs() const { return programs_; }
   const std::vector<PrecisionRates>& measured_rates() const { return rates_; }
 
-  /// Peers that know a task; tables have a column for each.
+  /// Peers that know a task.
   std::vector<std::string> peers(const std::string& task) const;
+  /// Peers of the suite's factorizations, rivals included; tables have a column for each.
+  const std::vector<std::string>& qr_peers() const { return qr_peers_; }
   /// One peer's samples. Throws std::runtime_error with the reason when there are none.
   Message measure_peer(const std::string& peer, const PeerTask& task);
 
@@ -89,6 +92,7 @@ class Session {
   double budget_seconds_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<Program> running_;
+  std::vector<std::string> qr_peers_;
   std::vector<PeerProgramStatus> programs_;
   std::vector<PrecisionRates> rates_;
 };
@@ -104,12 +108,15 @@ void run_grid_case(Session& session, Shape shape, const std::string& precision,
 /// number of rows and precision of the grid where one does.
 std::vector<Crossover> crossovers(const std::vector<GridCase>& grid);
 
+/// Measures the layouts of the paper's inner kernel; nothing but a reason on devices other than CUDA's.
+void run_kernel_cases(Session& session, const std::function<void(const KernelCase&)>& report);
+
 /// Measures svd or gels at one shape in one precision.
 void run_operation_case(Session& session, const OperationShape& operation, const std::string& precision,
                         const std::function<void(const OperationCase&)>& report);
 
 /// Measures robust PCA at one shape in one precision by both methods.
-void run_background_cases(Session& session, Shape shape, const std::string& precision,
+void run_background_cases(Session& session, const SuiteInfo& suite, Shape shape, const std::string& precision,
                           const std::function<void(const BackgroundCase&)>& report);
 
 }  // namespace qrane::bench

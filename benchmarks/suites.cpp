@@ -19,6 +19,23 @@ std::vector<Shape> grid_of(const std::vector<Index>& heights) {
   return shapes;
 }
 
+/// Batches of the sizes that users ask for and of those that cuBLAS was measured at; LAPACK-shaped, the small ones with
+/// thin Q too.
+std::vector<OperationShape> batches() {
+  std::vector<OperationShape> list = {
+      {"batched", {512, 512}, 0, 640}, {"batched", {1024, 1024}, 0, 60}, {"batched", {2048, 2048}, 0, 8}};
+  for (const OperationShape& small : std::initializer_list<OperationShape>{{"batched", {64, 16}, 0, 100'000},
+                                                                           {"batched", {32, 32}, 0, 100'000},
+                                                                           {"batched", {128, 16}, 0, 50'000},
+                                                                           {"batched", {256, 64}, 0, 4000},
+                                                                           {"batched", {512, 128}, 0, 1000}}) {
+    list.push_back(small);
+    list.push_back(small);
+    list.back().mode = QForm::thin;
+  }
+  return list;
+}
+
 }  // namespace
 
 std::vector<SuiteInfo> suites() {
@@ -37,6 +54,10 @@ std::vector<SuiteInfo> suites() {
            "1,024 to 1,048,576 rows by 16 to 8192 columns: every algorithm by name, and where one overtakes another",
        .grid = grid_of({1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20}),
        .precision = "f32"},
+      {.name = "paper-tuning",
+       .summary = "the paper's inner kernel: its layouts over block shapes, and the tree's share",
+       .inner_kernels = true,
+       .precision = "f32"},
       {.name = "paper-blas2",
        .summary =
            "the paper's rivals: BLAS2 Householder QR on the GPU, and panels on the host beside updates on the GPU",
@@ -50,6 +71,13 @@ std::vector<SuiteInfo> suites() {
                   {8192, 2048},
                   {8192, 8192}},
        .modes = {QForm::none, QForm::thin},
+       .rivals = true,
+       .host_peers = false},
+      {.name = "paper-rpca",
+       .summary = "robust PCA iterations per second with a full SVD, with BLAS2 QR and with qrane",
+       .background = {{110'592, 100}},
+       .precision = "f32",
+       .torch = true,
        .rivals = true},
       {.name = "skinny",
        .summary = "very tall, 8 to 100 columns, the papers' video matrix among them",
@@ -87,6 +115,10 @@ std::vector<SuiteInfo> suites() {
                       {"gels", {8000, 4000}, 1},
                       {"gels", {16'000, 6000}, 1}},
        .torch = true},
+      {.name = "batched",
+       .summary = "batches of equal matrices, 32 x 32 to 2048 x 2048",
+       .operations = batches(),
+       .torch = true},
       {.name = "background",
        .summary = "robust PCA iterations per second on 100 frames of 384 x 288",
        .background = {{110'592, 100}}},
@@ -95,7 +127,7 @@ std::vector<SuiteInfo> suites() {
        .shapes = {{300, 20}, {1000, 32}, {64, 64}, {400, 200}},
        .modes = all_modes,
        .grid = {{300, 20}, {300, 150}},
-       .operations = {{"svd", {500, 20}}, {"gels", {500, 20}, 2}},
+       .operations = {{"svd", {500, 20}}, {"gels", {500, 20}, 2}, {"batched", {40, 8}, 0, 50, QForm::thin}},
        .background = {{600, 20}},
        .hidden = true},
       {.name = "smoke-ill-conditioned",

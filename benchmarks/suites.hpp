@@ -25,9 +25,11 @@ enum class MatrixKind {
 
 /// A public call other than the factorization itself.
 struct OperationShape {
-  std::string operation;  ///< "svd" (U, S and V^T) or "gels" (least squares)
+  std::string operation;  ///< "svd" (U, S and V^T), "gels" (least squares) or "batched" (BatchQR)
   Shape shape;
-  Index rhs = 0;  ///< gels: right-hand sides
+  Index rhs = 0;               ///< gels: right-hand sides
+  Index count = 1;             ///< batched: matrices
+  QForm mode = QForm::lapack;  ///< batched: what is asked for
 };
 
 /// A named list of cases: every shape in every mode, in each precision asked for.
@@ -39,6 +41,7 @@ struct SuiteInfo {
   MatrixKind matrix = MatrixKind::uniform;
   std::vector<Shape> grid = {};  ///< sizes at which every algorithm runs by name, R alone
   std::vector<OperationShape> operations = {};
+  bool inner_kernels = false;          ///< the layouts of the paper's inner kernel, on CUDA devices
   std::vector<Shape> background = {};  ///< robust PCA problems
   std::string precision = "";          ///< where only one is wanted unless another is asked for
   bool torch = false;                  ///< PyTorch as a peer, on an NVIDIA GPU where it is found

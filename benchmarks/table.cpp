@@ -62,7 +62,8 @@ void Table::print_heading(const std::string& table, const std::string& words, co
   heading_ = table;
   std::printf("\n%s", words.c_str());
   if (!task.empty())
-    for (const std::string& peer : session_.peers(task)) std::printf(" %*s", peer_width(peer), peer.c_str());
+    for (const std::string& peer : task == "qr" ? session_.qr_peers() : session_.peers(task))
+      std::printf(" %*s", peer_width(peer), peer.c_str());
   std::printf("\n");
 }
 
@@ -91,18 +92,19 @@ void Table::add(const OperationCase& result) {
   if (quiet()) return;
   const OperationShape& operation = result.operation;
   print_heading(operation.operation,
-                format("%-8s %9s %5s %5s %4s %-11s %10s %9s %8s %10s %6s", "what", "rows", "cols", "rhs", "prec",
-                       "algorithm", "ms", "GFLOP/s", "error", "floor ms", "floor"),
+                format("%-8s %9s %5s %7s %4s %-11s %10s %9s %8s %10s %6s", "what", "rows", "cols",
+                       operation.operation == "batched" ? "count" : "rhs", "prec", "algorithm", "ms", "GFLOP/s",
+                       "error", "floor ms", "floor"),
                 operation.operation);
-  std::printf("%-8s %9lld %5lld %5lld %4s ", operation.operation.c_str(), static_cast<long long>(operation.shape.rows),
-              static_cast<long long>(operation.shape.cols), static_cast<long long>(operation.rhs),
-              result.precision.c_str());
+  const bool batch = operation.operation == "batched";
+  std::printf("%-8s %9lld %5lld %7lld %4s ", batch ? mode_name(operation.mode) : operation.operation.c_str(),
+              static_cast<long long>(operation.shape.rows), static_cast<long long>(operation.shape.cols),
+              static_cast<long long>(batch ? operation.count : operation.rhs), result.precision.c_str());
   if (result.samples_ms.empty()) {
     print_absence(result);
   } else {
     double worst = -1;
-    for (const NamedError& error : result.errors)
-      if (!(error.value <= worst)) worst = error.value;
+    for (const NamedError& error : result.errors) worst = worse(worst, error.value);
     std::printf("%-11s %10s %9.1f %8s %10s %5.1f%%", result.algorithm.c_str(), milliseconds(result.median_ms()).c_str(),
                 result.flops / result.median_ms() * 1e-6, measure(worst).c_str(), milliseconds(result.floor.ms).c_str(),
                 100 * result.floor.ms / result.median_ms());
@@ -139,6 +141,26 @@ void Table::add(const GridCase& result) {
   std::fflush(stdout);
 }
 
+void Table::add(const KernelCase& result) {
+  if (quiet()) return;
+  print_heading("kernels",
+                format("%-20s %4s %4s %8s %9s %10s %6s %8s %12s", "layout", "rows", "cols", "blocks", "ms", "GFLOP/s",
+                       "floor", "error", "transpose ms"),
+                "");
+  std::printf("%-20s %4d %4d %8lld ", result.layout.c_str(), result.rows, result.cols,
+              static_cast<long long>(result.blocks));
+  if (result.samples_ms.empty()) {
+    print_absence(result);
+  } else {
+    const double ms = median(result.samples_ms);
+    std::printf("%9s %10.1f %5.1f%% %8.1e %12s%s\n", milliseconds(ms).c_str(), result.gflops(),
+                100 * result.floor.ms / ms, result.error,
+                result.transpose_ms > 0 ? milliseconds(result.transpose_ms).c_str() : "-",
+                result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
+  }
+  std::fflush(stdout);
+}
+
 void Table::add(const BackgroundCase& result) {
   if (quiet()) return;
   print_heading("background",
@@ -157,6 +179,10 @@ void Table::add(const BackgroundCase& result) {
         format("%s%zu", result.converged ? "" : ">", result.convergence.size()).c_str(), result.residual,
         rank_or_dash(result).c_str(), result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
     std::printf("%9s data: %s\n", "", result.data.c_str());
+    for (const PeerTime& peer : result.peers)
+      if (!peer.samples_ms.empty())
+        std::printf("%9s %-18s %10.1f iterations/s, %.2fx\n", "", peer.peer.c_str(), 1e3 / median(peer.samples_ms),
+                    peer.ratio);
   }
   std::fflush(stdout);
 }

@@ -11,8 +11,10 @@
 //   qr       `factor_ms`, R and reflectors, and where form_q=1 `form_q_ms`, the thin Q from them, one sample a repeat;
 //            a peer that makes Q in one go sends `thin_q_ms` alone
 //   rivals   as qr: benchmark-only methods (kernels/, peers/cuda_hybrid.cpp)
+//   batched  V, tau and R of count= matrices: `total_ms`
 //   svd      U, S and V^T of A, thin: `total_ms`
 //   gels     min ||A x - b||, rhs= right-hand sides: `total_ms`
+//   rpca     one iteration of robust PCA (inexact ALM), with the peer's way to the singular values: `total_ms`
 // A measurement that would take longer than `max_seconds` is refused, or repeated fewer times.
 #pragma once
 

@@ -83,4 +83,21 @@ void fill_seeded(T* data, std::int64_t rows, std::int64_t cols, std::uint64_t se
   }
 }
 
+/// What robust PCA takes apart: rank 5, and 5% of the elements hit by something as large.
+template <class T>
+void fill_synthetic_frames(T* data, std::int64_t rows, std::int64_t cols) {
+  constexpr int rank = 5;
+#pragma omp parallel for schedule(static)
+  for (std::int64_t j = 0; j < cols; ++j)
+    for (std::int64_t i = 0; i < rows; ++i) {
+      double sum = 0;
+      for (int k = 0; k < rank; ++k)
+        sum += uniform_at(1, static_cast<std::uint64_t>(i * rank + k)) *
+               uniform_at(2, static_cast<std::uint64_t>(j * rank + k));
+      const auto place = static_cast<std::uint64_t>(i + j * rows);
+      if (uniform_at(3, place) > 0.9) sum += uniform_at(4, place);
+      data[i + j * rows] = static_cast<T>(sum);
+    }
+}
+
 }  // namespace qrane::bench

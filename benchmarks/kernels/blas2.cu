@@ -5,10 +5,10 @@
 // small launch adds the CTAs' sums in a fixed order and turns them into the next weights:
 //     alpha = -sign(x_1) ||x||,  v = (x - alpha e_1) / (x_1 - alpha),  w_k = tau (x^T a_k - alpha a_jk) / (x_1 - alpha)
 //
-//              j-1 j  ...        thread t of a CTA owns rows t, t + 256, t + 512, t + 768 of a tile of 1024 rows, and
+//              j-1 j  ...        thread t of a CTA owns rows t, t + 256, t + 512, ... of a tile of 2048 rows, and
 //            | v   x  a a a |    walks over the columns, four at a time; sums of a warp lie in shared memory, one row
 //            of
-//     1024 { |     x  a a a |    sums a warp: 8 cols elements, at most 64 KiB.
+//     2048 { |     x  a a a |    sums a warp: 8 cols elements, at most 64 KiB.
 //
 // To apply Q the same pass runs from the last reflector to the first, with v and x both read from the factored matrix.
 #include "kernels/blas2.hpp"
@@ -18,7 +18,7 @@
 namespace qrane::bench {
 namespace {
 
-constexpr int threads = 256, warps = threads / 32, rows_each = 4, tile_rows = threads * rows_each, group = 4;
+constexpr int threads = 256, warps = threads / 32, rows_each = 8, tile_rows = threads * rows_each, group = 4;
 constexpr int max_cols = 1024, max_ctas = 4 * 132;
 
 template <class T>
@@ -49,32 +49,45 @@ __device__ T reflector(const T* v, std::int64_t rows, std::int64_t i, int j) {
   return j < 0 || i < j || i >= rows ? T(0) : i == j ? T(1) : v[i + j * rows];
 }
 
+/// Adds the warp's sum of each s[g] to sums[g]: for four columns lanes halve the columns they keep before they halve
+/// the lanes, six exchanges instead of twenty.
+template <class T>
+__device__ __forceinline__ void add_warp_sums(const T (&s)[1], T* sums) {
+  const T sum = warp_sum(s[0]);
+  if (threadIdx.x % 32 == 0) sums[0] += sum;
+}
+template <class T>
+__device__ __forceinline__ void add_warp_sums(const T (&s)[4], T* sums) {
+  const int lane = threadIdx.x % 32;
+  const bool high = lane & 16, odd = lane & 8;
+  const T first = (high ? s[2] : s[0]) + __shfl_xor_sync(0xffffffffu, high ? s[0] : s[2], 16);
+  const T second = (high ? s[3] : s[1]) + __shfl_xor_sync(0xffffffffu, high ? s[1] : s[3], 16);
+  T sum = (odd ? second : first) + __shfl_xor_sync(0xffffffffu, odd ? first : second, 8);
+  for (int d = 4; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+  if (lane % 8 == 0) sums[2 * high + odd] += sum;
+}
+
 /// Updates columns k .. k + G - 1 of the thread's rows, and adds x^T c_k to the warp's sums.
 template <int G, class T>
 __device__ __forceinline__ void update_columns(const Pass<T>& p, std::int64_t row, int k, const T (&v)[rows_each],
                                                const T (&x)[rows_each], T* sums) {
-  T c[G][rows_each];
+  T c[G][rows_each], s[G];
   for (int g = 0; g < G; ++g)
     for (int q = 0; q < rows_each; ++q) {
       const std::int64_t i = row + q * threads;
       c[g][q] = i < p.rows ? p.c[i + (k + g) * p.rows] : T(0);
     }
   for (int g = 0; g < G; ++g) {
-    T sum = 0;
     const T w = p.pending >= 0 ? p.weights[k + g] : T(0);
+    s[g] = 0;
     for (int q = 0; q < rows_each; ++q) {
       c[g][q] -= v[q] * w;
-      sum += x[q] * c[g][q];
-    }
-    sum = warp_sum(sum);
-    if (threadIdx.x % 32 == 0) sums[k + g - p.first] += sum;
-  }
-  if (p.pending < 0) return;
-  for (int g = 0; g < G; ++g)
-    for (int q = 0; q < rows_each; ++q) {
+      s[g] += x[q] * c[g][q];
       const std::int64_t i = row + q * threads;
-      if (i < p.rows) p.c[i + (k + g) * p.rows] = c[g][q];
+      if (p.pending >= 0 && i < p.rows) p.c[i + (k + g) * p.rows] = c[g][q];
     }
+  }
+  add_warp_sums(s, sums + k - p.first);
 }
 
 template <bool factoring, class T>

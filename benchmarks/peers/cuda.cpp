@@ -43,7 +43,8 @@ std::string hello() {
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   for (int part = 0; part < 3; ++part)
     check(cusolverGetProperty(static_cast<libraryPropertyType>(part), &solver[part]), "cusolverGetProperty");
-  return "qr=cusolver,cublas-cholqr2 rivals=blas2,hybrid svd=cusolver-gesvd,cusolver-gesvdj,cusolver-gesvda "
+  return "qr=cusolver,cublas-cholqr2 rivals=blas2,hybrid rpca=cusolver-svd,blas2-qr "
+         "batched=cublas-geqrf-batched,cusolver-loop svd=cusolver-gesvd,cusolver-gesvdj,cusolver-gesvda "
          "gels=cusolver-qr,cusolver-gels "
          "version=cuSOLVER_" +
          std::to_string(solver[0]) + "." + std::to_string(solver[1]) + "." + std::to_string(solver[2]) + "_CUDA_" +
@@ -53,6 +54,8 @@ std::string hello() {
 
 PeerSamples measure(CudaSession& session, const PeerRequest& request) {
   if (request.task == "rivals") return measure_rival(session, request);
+  if (request.task == "batched") return measure_batched(session, request);
+  if (request.task == "rpca") return measure_rpca(session, request);
   if (request.task == "qr") return measure_qr(session, request);
   if (request.task == "svd") return measure_svd(session, request);
   if (request.task == "gels") return measure_gels(session, request);

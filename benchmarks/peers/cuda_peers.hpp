@@ -15,6 +15,8 @@ PeerSamples measure_hybrid(CudaSession& session, const PeerRequest& request);
 template <class T>
 void factor_by_hybrid(CudaSession& session, std::int64_t rows, std::int64_t cols, T* a);
 PeerSamples measure_svd(CudaSession& session, const PeerRequest& request);
+PeerSamples measure_batched(CudaSession& session, const PeerRequest& request);
+PeerSamples measure_rpca(CudaSession& session, const PeerRequest& request);
 PeerSamples measure_gels(CudaSession& session, const PeerRequest& request);
 
 }  // namespace qrane::bench

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Peers of the LAPACK that is installed (OpenBLAS's where that is it), with the threads that OPENBLAS_NUM_THREADS
-// names: `lapack`, geqrf then orgqr; `lapack-gesdd`, the thin SVD; `lapack-gels`, least squares. Copies of A and the
+// names: `lapack`, geqrf then orgqr; `lapack-gesdd`, the thin SVD; `lapack-gels`, least
+// squares; `lapack-svd`, robust PCA. Copies of A and the
 // allocation of workspace are not timed.
+#include <cblas.h>
 #include <lapacke.h>
 
 #include <chrono>
@@ -44,6 +46,14 @@ Size gels(Size m, Size n, Size rhs, float* a, float* b, float* work, Size size) 
 }
 Size gels(Size m, Size n, Size rhs, double* a, double* b, double* work, Size size) {
   return LAPACKE_dgels_work(LAPACK_COL_MAJOR, 'N', m, n, rhs, a, m, b, std::max(m, n), work, size);
+}
+
+/// C := A B, A m x n, B n x n.
+void product(Size m, Size n, const float* a, const float* b, float* c) {
+  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, m, n, n, 1, a, m, b, n, 0, c, m);
+}
+void product(Size m, Size n, const double* a, const double* b, double* c) {
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, m, n, n, 1, a, m, b, n, 0, c, m);
 }
 
 template <class T>
@@ -121,13 +131,58 @@ PeerSamples measure_gels(const PeerRequest& request) {
   return samples;
 }
 
+/// An iteration of robust PCA by inexact ALM with a full SVD of X (the CAQR paper's Table II on its processor).
+template <class T>
+PeerSamples measure_rpca(const PeerRequest& request) {
+  const auto m = static_cast<Size>(request.rows), n = static_cast<Size>(request.cols);
+  const std::int64_t count = request.rows * request.cols;
+  const auto whole = numbers<T>(count), x = numbers<T>(count), low_rank = numbers<T>(count), sparse = numbers<T>(count),
+             y = numbers<T>(count), u = numbers<T>(count), vt = numbers<T>(std::int64_t{n} * n), s = numbers<T>(n);
+  const auto integers = numbers<Size>(8 * std::int64_t{n});
+  fill_synthetic_frames(whole.get(), request.rows, request.cols);
+  T best = 0;
+  gesdd(m, n, x.get(), s.get(), u.get(), vt.get(), &best, -1, integers.get());
+  const auto size = static_cast<Size>(best);
+  const auto work = numbers<T>(size);
+  double square = 0;
+  for (std::int64_t k = 0; k < count; ++k) square += static_cast<double>(whole[k]) * static_cast<double>(whole[k]);
+  const double lambda = 1 / std::sqrt(static_cast<double>(std::max(m, n)));
+
+  double mu = 1.25 / std::sqrt(square);
+  std::fill_n(sparse.get(), count, T(0));
+  std::fill_n(y.get(), count, T(0));
+  PeerSamples samples;
+  repeat(request, [&](bool timed) {  // one iteration after the other, each a sample
+    const double elapsed = milliseconds([&] {
+      const T inverse = static_cast<T>(1 / mu), threshold = static_cast<T>(lambda / mu);
+#pragma omp parallel for schedule(static)
+      for (std::int64_t k = 0; k < count; ++k) x[k] = whole[k] - sparse[k] + y[k] * inverse;
+      const Size status = gesdd(m, n, x.get(), s.get(), u.get(), vt.get(), work.get(), size, integers.get());
+      for (Size k = 0; k < n; ++k)
+        for (Size j = 0; j < n; ++j) vt[k + std::int64_t{j} * n] *= std::max(s[k] - inverse, T(0));
+      product(m, n, u.get(), vt.get(), low_rank.get());
+#pragma omp parallel for schedule(static)
+      for (std::int64_t k = 0; k < count; ++k) {
+        const T rest = whole[k] - low_rank[k] + y[k] * inverse;
+        sparse[k] = std::copysign(std::max(std::abs(rest) - threshold, T(0)), rest);
+        y[k] += static_cast<T>(mu) * (whole[k] - low_rank[k] - sparse[k]);
+      }
+      return status;
+    });
+    mu *= 1.5;
+    if (timed) samples.total_ms.push_back(elapsed);
+  });
+  return samples;
+}
+
 /// Seconds of one run, from above: the canonical flops at a quarter of the GEMM rate, or at the rate of the memory
 /// where panels are narrow.
 double estimated_seconds(const PeerRequest& request) {
   static const Rates rates = measure_host_rates("f64");
   const double m = static_cast<double>(std::max(request.rows, request.cols));
   const double n = static_cast<double>(std::min(request.rows, request.cols));
-  const double precision = request.precision == "f32" ? 2 : 1, runs = request.task == "svd" ? 6 : 2;
+  const double precision = request.precision == "f32" ? 2 : 1,
+               runs = request.task == "svd" || request.task == "rpca" ? 6 : 2;
   const double qr = (request.task == "svd" || request.form_q) ? 2 : 1;
   return qr * runs * m * n * n / (0.25 * precision * rates.gemm_gflops) * 1e-9;
 }
@@ -142,6 +197,7 @@ PeerSamples measure(const PeerRequest& request) {
   if (request.task == "qr" && request.peer == "lapack") return measure_qr<T>(request);
   if (request.task == "svd" && request.peer == "lapack-gesdd") return measure_svd<T>(request);
   if (request.task == "gels" && request.peer == "lapack-gels") return measure_gels<T>(request);
+  if (request.task == "rpca" && request.peer == "lapack-svd") return measure_rpca<T>(request);
   throw std::runtime_error("no peer '" + request.peer + "' for the task '" + request.task + "' here");
 }
 
@@ -165,7 +221,10 @@ std::string rates(const std::string& precision) {
 
 int main() {
   using namespace qrane::bench;
-  return serve({[] { return "qr=lapack svd=lapack-gesdd gels=lapack-gels version=" + without_blanks(version()); },
+  return serve({[] {
+                  return "qr=lapack svd=lapack-gesdd gels=lapack-gels rpca=lapack-svd version=" +
+                         without_blanks(version());
+                },
                 rates,
                 [](const PeerRequest& request) {
                   return request.precision == "f32" ? measure<float>(request) : measure<double>(request);

@@ -18,8 +18,9 @@ struct PeerRequest {
   std::string peer;
   std::int64_t rows = 0;
   std::int64_t cols = 0;
-  std::int64_t rhs = 0;   ///< gels: right-hand sides
-  std::string precision;  ///< "f32" or "f64"
+  std::int64_t count = 1;  ///< batched: matrices
+  std::int64_t rhs = 0;    ///< gels: right-hand sides
+  std::string precision;   ///< "f32" or "f64"
   std::uint64_t seed = 0;
   double condition = 1;  ///< of the matrix
   bool form_q = false;   ///< qr: the thin Q as well
@@ -62,6 +63,7 @@ inline PeerRequest parse_request(const Message& message) {
   request.precision = message.get("precision");
   request.seed = static_cast<std::uint64_t>(message.integer("seed"));
   request.repeats = static_cast<int>(message.integer("repeats"));
+  if (message.has("count")) request.count = message.integer("count");
   if (message.has("rhs")) request.rhs = message.integer("rhs");
   if (message.has("condition")) request.condition = message.number("condition");
   if (message.has("form_q")) request.form_q = message.integer("form_q") != 0;
