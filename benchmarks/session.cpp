@@ -21,7 +21,7 @@ namespace qrane::bench {
 namespace {
 
 constexpr double peer_timeout_seconds = 900;
-constexpr double gpu_peer_seconds = 2;  // for one peer and one case beside a GPU
+constexpr double gpu_peer_seconds = 1.5;  // for one peer and one case beside a GPU
 
 ContextOptions context_options(const BenchOptions& options) {
   ContextOptions wanted;

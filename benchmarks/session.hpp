@@ -104,7 +104,7 @@ void run_qr_cases(Session& session, const SuiteInfo& suite, Shape shape, const s
 /// Measures every algorithm by name, R alone, at one size in one precision.
 void run_grid_case(Session& session, Shape shape, const std::string& precision,
                    const std::function<void(const GridCase&)>& report);
-/// Where blocked overtakes caqr and cholesky_qr, caqr cholesky_qr, and cholesky_qr tsqr along the columns, for each
+/// Where blocked overtakes the fastest of the others ("tall"), caqr and cholesky_qr, caqr cholesky_qr, and cholesky_qr tsqr along the columns, for each
 /// number of rows and precision of the grid where one does.
 std::vector<Crossover> crossovers(const std::vector<GridCase>& grid);
 

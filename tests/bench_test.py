@@ -131,7 +131,7 @@ class SmokeSuite(unittest.TestCase):
     def test_operations(self):
         operations = self.results["operations"]
         self.assertCountEqual([(c["operation"], c["precision"]) for c in operations],
-                              [(kind, p) for p in PRECISIONS for kind in ("svd", "gels")])
+                              [(kind, p) for p in PRECISIONS for kind in ("svd", "gels", "batched")])
         lapack = (Path(QRANE).parent / "qrane-peers-lapack").exists()
         for case in operations:
             with self.subTest(case=(case["operation"], case["precision"])):
@@ -139,16 +139,47 @@ class SmokeSuite(unittest.TestCase):
                 self.assertGreaterEqual(len(case["samples_ms"]), 5)
                 self.assertEqual(case["median_ms"], median(case["samples_ms"]))
                 self.assertGreater(case["floor"]["ms"], 0)
-                names = {"svd": {"orthogonality", "residual"}, "gels": {"optimality"}}[case["operation"]]
+                names = {"gels": {"optimality"}}.get(case["operation"], {"orthogonality", "residual"})
                 self.assertEqual(set(case["errors"]), names | {"limit"})
                 for name in names:
                     self.assertLessEqual(case["errors"][name], 30)
                     self.assertGreater(case["errors"][name], 1e-6)
-                self.assertEqual([peer["peer"] for peer in case["peers"]],
-                                 [{"svd": "lapack-gesdd", "gels": "lapack-gels"}[case["operation"]]] if lapack else [])
+                peers = {"svd": ["lapack-gesdd"], "gels": ["lapack-gels"], "batched": []}[case["operation"]]
+                self.assertEqual([peer["peer"] for peer in case["peers"]], peers if lapack else [])
+                if case["operation"] == "batched":
+                    self.assertEqual((case["count"], case["mode"]), (50, "thin"))
+                    self.assertEqual(case["flops"], 50 * canonical_flops(40, 8, "thin"))
                 for peer in case["peers"]:
                     self.assertAlmostEqual(peer["ratio"], peer["median_ms"] / case["median_ms"],
                                            delta=1e-6 * peer["ratio"])
+
+    def test_grid(self):
+        found = [(c["rows"], c["cols"], c["precision"]) for c in self.results["grid"]]
+        self.assertCountEqual(found, [(300, n, p) for n in (20, 150) for p in PRECISIONS])
+        for case in self.results["grid"]:
+            with self.subTest(case=(case["cols"], case["precision"])):
+                self.assertEqual(case["outcome"], "measured", case["reason"])
+                self.assertEqual(set(case["times"]) - {"tsqr"}, {"automatic", "caqr", "cholesky_qr", "blocked"})
+                self.assertIn(case["times"]["automatic"]["ran"], case["times"])
+                for name, time in case["times"].items():
+                    if "reason" in time:  # refused by a documented condition, in words
+                        self.assertTrue(time["reason"], name)
+                        continue
+                    self.assertEqual(len(time["samples_ms"]), 5)
+                    self.assertEqual(time["median_ms"], median(time["samples_ms"]))
+                    self.assertLessEqual(time["difference_of_r"], 300)
+
+    def test_crossovers_lie_between_sizes_where_one_wins_and_the_other(self):
+        def best(case, name):
+            names = [n for n in case["times"] if n not in ("automatic", "blocked")] if name == "tall" else [name]
+            return min(case["times"][n]["median_ms"] for n in names if "median_ms" in case["times"][n])
+
+        for line in self.results["crossovers"]:
+            narrow, wide = sorted((c for c in self.results["grid"] if c["precision"] == line["precision"]),
+                                  key=lambda case: case["cols"])
+            self.assertTrue(20 <= line["cols"] <= 150)
+            self.assertLess(best(narrow, line["narrow"]), best(narrow, line["wide"]))
+            self.assertGreaterEqual(best(wide, line["narrow"]), best(wide, line["wide"]))
 
     def test_background(self):
         found = [(b["precision"], b["method"]) for b in self.results["background"]]
@@ -177,7 +208,7 @@ class SmokeSuite(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             written = done.stdout.split()
             self.assertEqual(sorted(re.search(r"-(\w+)\.png$", name).group(1) for name in written),
-                             ["background", "floor", "gels", "svd"])
+                             ["background", "batched", "floor", "gels", "grid_f32", "grid_f64", "svd"])
             for name in written:
                 self.assertEqual(Path(name).read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
             # the shapes of the papers' suites, made from the same numbers
@@ -216,8 +247,8 @@ class Command(unittest.TestCase):
     def test_list_names_the_suites(self):
         done = run(QRANE, "bench", "--list")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for suite in ("paper-table1", "paper-width", "skinny", "square", "ill-conditioned", "svd", "gels",
-                      "background"):
+        for suite in ("paper-table1", "paper-width", "paper-speedup", "paper-blas2", "paper-tuning", "paper-rpca",
+                      "skinny", "square", "ill-conditioned", "svd", "gels", "batched", "background"):
             self.assertIn(suite, done.stdout)
         self.assertNotIn("smoke", done.stdout)
 
@@ -250,6 +281,29 @@ class Command(unittest.TestCase):
                 self.assertGreater(case["condition_of_r"], wanted / 10)
                 self.assertLess(case["condition_of_r"], wanted * 10)
                 self.assertLessEqual(case["errors"]["residual"], 30)
+
+    def test_kernels_for_one_backend_say_so_on_another(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "tuning.json"
+            done = run(QRANE, "bench", "paper-tuning", "--backend", "cpu", "--quiet", "--json", file)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            [case] = json.loads(file.read_text())["kernels"]
+            self.assertEqual(case["outcome"], "left out")
+            self.assertIn("cuda", case["reason"])
+
+    def test_plot_draws_what_only_a_gpu_measures(self):
+        head = {"format": "qrane-bench", "version": 1, "suite": "paper-tuning", "date": "2026-11-21T10:00:00Z",
+                "commit": "none", "device": {"name": "made up", "backend": "cuda"}, "cases": [], "background": []}
+        kernels = [{"layout": layout, "rows": 4 * n if layout == "tree" else m, "cols": n, "outcome": "measured",
+                    "floor": {"ms": 0.1}, "median_ms": 1.0, "gflops": float(m * n)}
+                   for layout in ("shared-serial", "registers-transposed", "tree") for m in (32, 64) for n in (8, 16)]
+        shares = [{"rows": m, "cols": n, "share": 0.3} for m in (32, 64) for n in (8, 16)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "tuning.json"
+            path.write_text(json.dumps({**head, "kernels": kernels, "tree_shares": shares}))
+            done = run_plot(path, "--out", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("-kernels.png", done.stdout)
 
     def test_long_cases_are_left_out_with_a_reason(self):
         with tempfile.TemporaryDirectory() as folder:

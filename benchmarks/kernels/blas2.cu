@@ -5,10 +5,10 @@
 // small launch adds the CTAs' sums in a fixed order and turns them into the next weights:
 //     alpha = -sign(x_1) ||x||,  v = (x - alpha e_1) / (x_1 - alpha),  w_k = tau (x^T a_k - alpha a_jk) / (x_1 - alpha)
 //
-//              j-1 j  ...        thread t of a CTA owns rows t, t + 256, t + 512, ... of a tile of 2048 rows, and
+//              j-1 j  ...        thread t of a CTA owns rows t, t + 256, t + 512, ... of a tile of 1024 rows, and
 //            | v   x  a a a |    walks over the columns, four at a time; sums of a warp lie in shared memory, one row
 //            of
-//     2048 { |     x  a a a |    sums a warp: 8 cols elements, at most 64 KiB.
+//     1024 { |     x  a a a |    sums a warp: 8 cols elements, at most 64 KiB.
 //
 // To apply Q the same pass runs from the last reflector to the first, with v and x both read from the factored matrix.
 #include "kernels/blas2.hpp"
@@ -18,7 +18,7 @@
 namespace qrane::bench {
 namespace {
 
-constexpr int threads = 256, warps = threads / 32, rows_each = 8, tile_rows = threads * rows_each, group = 4;
+constexpr int threads = 256, warps = threads / 32, rows_each = 4, tile_rows = threads * rows_each, group = 4;
 constexpr int max_cols = 1024, max_ctas = 4 * 132;
 
 template <class T>
@@ -67,16 +67,21 @@ __device__ __forceinline__ void add_warp_sums(const T (&s)[4], T* sums) {
   if (lane % 8 == 0) sums[2 * high + odd] += sum;
 }
 
-/// Updates columns k .. k + G - 1 of the thread's rows, and adds x^T c_k to the warp's sums.
+/// The thread's rows of columns k .. k + G - 1.
 template <int G, class T>
-__device__ __forceinline__ void update_columns(const Pass<T>& p, std::int64_t row, int k, const T (&v)[rows_each],
-                                               const T (&x)[rows_each], T* sums) {
-  T c[G][rows_each], s[G];
+__device__ __forceinline__ void load_columns(const Pass<T>& p, std::int64_t row, int k, T (&c)[G][rows_each]) {
   for (int g = 0; g < G; ++g)
     for (int q = 0; q < rows_each; ++q) {
       const std::int64_t i = row + q * threads;
       c[g][q] = i < p.rows ? p.c[i + (k + g) * p.rows] : T(0);
     }
+}
+
+/// Applies the pending reflector to them, stores them, and adds x^T c_k to the warp's sums.
+template <int G, class T>
+__device__ __forceinline__ void update_columns(const Pass<T>& p, std::int64_t row, int k, const T (&v)[rows_each],
+                                               const T (&x)[rows_each], T (&c)[G][rows_each], T* sums) {
+  T s[G];
   for (int g = 0; g < G; ++g) {
     const T w = p.pending >= 0 ? p.weights[k + g] : T(0);
     s[g] = 0;
@@ -88,6 +93,30 @@ __device__ __forceinline__ void update_columns(const Pass<T>& p, std::int64_t ro
     }
   }
   add_warp_sums(s, sums + k - p.first);
+}
+
+/// All columns of the tile, four at a time; the next four are on their way while four are updated.
+template <class T>
+__device__ __forceinline__ void update_tile(const Pass<T>& p, std::int64_t row, const T (&v)[rows_each],
+                                            const T (&x)[rows_each], T* sums) {
+  int k = p.first;
+  if (k + group <= p.last) {
+    T c[group][rows_each], next[group][rows_each];
+    load_columns(p, row, k, c);
+    for (; k + 2 * group <= p.last; k += group) {
+      load_columns(p, row, k + group, next);
+      update_columns(p, row, k, v, x, c, sums);
+      for (int g = 0; g < group; ++g)
+        for (int q = 0; q < rows_each; ++q) c[g][q] = next[g][q];
+    }
+    update_columns(p, row, k, v, x, c, sums);
+    k += group;
+  }
+  for (; k < p.last; ++k) {
+    T c[1][rows_each];
+    load_columns(p, row, k, c);
+    update_columns(p, row, k, v, x, c, sums);
+  }
 }
 
 template <bool factoring, class T>
@@ -120,9 +149,7 @@ __global__ void __launch_bounds__(threads) pass_kernel(Pass<T> p) {
       else
         x[q] = reflector(p.v, p.rows, i, p.next);
     }
-    int k = p.first;
-    for (; k + group <= p.last; k += group) update_columns<group>(p, row, k, v, x, sums);
-    for (; k < p.last; ++k) update_columns<1>(p, row, k, v, x, sums);
+    update_tile(p, row, v, x, sums);
   }
   __syncthreads();
   for (int k = threadIdx.x; k < cols; k += threads) {
