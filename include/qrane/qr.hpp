@@ -86,7 +86,7 @@ struct Determinant {
 };
 
 struct SolveOptions {
-  double tolerance = -1;     ///< relative to the largest diagonal of the pivoted R; < 0: max(m, n) eps
+  double tolerance = -1;     ///< relative to the largest diagonal of the pivoted R; < 0: (min(m, n) + 10) eps
   bool least_norm = true;    ///< rank-deficient: the solution of least norm, else a basic one
   bool refuse_deficient = false;  ///< rank-deficient: throw Error{rank_deficient} instead
 };
@@ -148,7 +148,7 @@ class QR {
   /// Estimate of R's 1-norm condition number (min(m,n) leading columns).
   double condition() const;
   /// Rank by column pivoting of R. Here and below `tolerance` is relative to the pivoted R's largest diagonal element;
-  /// < 0: max(m, n) eps.
+  /// < 0: (min(m, n) + 10) eps.
   RankReport rank(double tolerance = -1) const;
   /// Sign and logarithm of det A. Square A only; Error{unavailable} unless QForm::implicit or lapack.
   Determinant determinant() const;

@@ -6,6 +6,7 @@
 #include <qrane/error.hpp>
 #include <qrane/least_squares.hpp>
 #include <qrane/matrix.hpp>
+#include <qrane/pivoted_qr.hpp>
 #include <qrane/qr.hpp>
 #include <qrane/robust_pca.hpp>
 #include <qrane/svd.hpp>

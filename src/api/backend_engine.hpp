@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/engine.hpp"
+#include "api/pivoted_engine.hpp"
 #include "dense/consume.hpp"
 #include "dense/least_squares.hpp"
 #include "dense/svd.hpp"
@@ -101,24 +102,8 @@ class QRStateOf final : public QRState<T> {
           "applying Q needs reflectors; factor with QForm::implicit or lapack, not ", to_string(f_.plan().q));
     check((side == Side::left ? c.rows : c.cols) == m, ErrorCode::invalid_argument, "c is ", c.rows, " x ", c.cols,
           ", but Q is ", m, " x ", m, " and is applied from the ", side == Side::left ? "left" : "right");
-    if (c.rows == 0 || c.cols == 0) return;
-    // C Q = (Qᵀ Cᵀ)ᵀ: the same memory read the other way round
-    MatrixView<T> v = c;
-    if (side == Side::right) {
-      std::swap(v.rows, v.cols);
-      v.layout = c.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
-    }
-    const bool forwards = (side == Side::left) == transpose;
-    const auto op = forwards ? backend::Op::transpose : backend::Op::none;
-    if (dense::is_resident<B>(v) && v.layout == Layout::column_major) {
-      f_.apply(op, dense::as_device<B>(v));
-      return;
-    }
-    dense::Temporary<B, T> staged(f_.queue(), v.rows, v.cols);
-    dense::load<B, T>(f_.queue(), v, staged.matrix);
-    f_.apply(op, staged.matrix);
-    dense::store<B, T>(f_.queue(), staged.matrix, v);
-    f_.queue().synchronize();
+    dense::apply_to_view<B, T>(f_.queue(), c, side == Side::right, transpose,
+                               [&](backend::Op op, const Mat& matrix) { f_.apply(op, matrix); });
   }
 
   Solution<T> solve(MatrixView<const T> b, const SolveOptions& options) override {
@@ -128,10 +113,10 @@ class QRStateOf final : public QRState<T> {
 
   RankReport rank(double tolerance) override {
     RankReport report;
-    dense::RankView& v = view();
+    dense::RankView<B, T>& v = view();
     report.full = f_.k();
     report.condition = v.condition;
-    report.rank = dense::numerical_rank(v.pivot(), relative(tolerance), &report.tolerance);
+    report.rank = v.numerical_rank(relative(tolerance), &report.tolerance);
     return report;
   }
 
@@ -162,9 +147,9 @@ class QRStateOf final : public QRState<T> {
   double relative(double tolerance) const {
     return tolerance >= 0 ? tolerance : dense::default_tolerance<T>(f_.plan().rows, f_.plan().cols);
   }
-  dense::RankView& view() {
+  dense::RankView<B, T>& view() {
     check(f_.plan().count == 1, ErrorCode::invalid_argument, "rank and solve take one matrix, not a batch");
-    if (!rank_) rank_ = dense::rank_view(f_);
+    if (!rank_) rank_.emplace(f_);
     return *rank_;
   }
   Mat side_by_side(const Mat& all, Index cols) const {
@@ -229,7 +214,7 @@ class QRStateOf final : public QRState<T> {
   plan::DeviceProfile profile_;
   Memory where_;
   dense::Factorization<B, T> f_;
-  std::optional<dense::RankView> rank_;
+  std::optional<dense::RankView<B, T>> rank_;
   dense::Buffer<B> staging_;
 };
 
@@ -275,7 +260,8 @@ class ScalarPart : public Base {
   using Base::Base;
   // the other scalar's overloads, which those below would hide
   using Base::allocate, Base::copy, Base::plan, Base::qr, Base::qr_in_place, Base::least_squares, Base::svd,
-      Base::robust_pca;
+      Base::robust_pca,
+      Base::pivoted_qr;
 
   Matrix<T> allocate(Index rows, Index cols, T) override {
     return dense::device_matrix<B, T>(this->queue_, rows, cols);
@@ -333,6 +319,10 @@ class ScalarPart : public Base {
   LeastSquaresResult<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
                                       const LeastSquaresOptions& options) override {
     return dense::least_squares<B, T>(this->queue_, this->template profile<T>(), a, b, options);
+  }
+  std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) override {
+    dense::check_view("A", a);
+    return std::make_unique<PivotedStateOf<B, T>>(this->queue_, this->template profile<T>(), a, options);
   }
   Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) override {
     return dense::svd<B, T>(this->queue_, this->template profile<T>(), a, options);

@@ -11,6 +11,7 @@
 #include <qrane/robust_pca.hpp>
 #include <qrane/svd.hpp>
 
+#include "api/pivoted_state.hpp"
 #include "api/state.hpp"
 #include "tuning/table.hpp"
 
@@ -28,6 +29,7 @@ class ScalarEngine {
   virtual std::unique_ptr<QRState<T>> qr_in_place(MatrixView<T> a, const Options& options) = 0;
   virtual LeastSquaresResult<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
                                               const LeastSquaresOptions& options) = 0;
+  virtual std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) = 0;
   virtual Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) = 0;
   virtual RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) = 0;
 };
@@ -42,6 +44,7 @@ class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
   using ScalarEngine<float>::least_squares, ScalarEngine<double>::least_squares;
   using ScalarEngine<float>::svd, ScalarEngine<double>::svd;
   using ScalarEngine<float>::robust_pca, ScalarEngine<double>::robust_pca;
+  using ScalarEngine<float>::pivoted_qr, ScalarEngine<double>::pivoted_qr;
 
   ~Engine() override = default;
   virtual Backend backend() const = 0;

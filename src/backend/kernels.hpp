@@ -197,6 +197,38 @@ struct SmallSvd {
   DeviceMatrix<B, double> projector;             // out, unless null: V diag(max(0, 1 - tau / sigma)) Vᵀ
 };
 
+/// Optional: column-pivoted Householder QR (Businger, Golub 1965; LAPACK's geqp3), A P = Q R with |r_00| >= |r_11| >=
+/// ..., stopped after `steps` columns. A backend with `pivoted_factor(task, scratch)` has
+/// `pivoted_factor_scratch_bytes(rows, cols, T{})` too. Columns that hold a NaN or an Inf come last.
+template <class B, class T>
+struct PivotedFactor {
+  DeviceMatrix<B, T> a;                                 // in: m x n; destroyed
+  DeviceMatrix<B, T> packed;                            // out: R above and on the diagonal, reflectors below, columns
+                                                        // in pivoted order; past `steps` columns rows are R's, then
+                                                        // what is left of A. Not a.
+  typename B::template Pointer<std::int32_t> columns{};  // out, n: column j of A P is column columns[j] of A
+  typename B::template Pointer<T> inverse_tau{};        // out, steps: 1 / tau, a huge number where tau = 0
+  typename B::template Pointer<std::int32_t> rank{};    // out: leading diagonal elements above tolerance * |r_00|
+  Index steps = 0;                                      // at most min(m, n)
+  double tolerance = 0;
+  bool truncate = false;                                // end at the rank
+};
+// and beside it `gather_columns(source, columns, target)`: column j of target := column columns[j] of source, where source
+// has that many; other columns of target stay.
+
+/// Optional: min ‖A x - b‖ from the factor R of A's Gram matrix, x = W Wᵀ (Aᵀ b) with W = R^-1, products and sums in
+/// double. A backend with `solve_gram(task, scratch)` has `max_solve_gram()` (largest n), `residual_squares(a, x, b,
+/// squares, scratch)` (‖b - A x‖² of every column in double, up to `max_residual_columns()` columns), and
+/// `least_squares_scratch_bytes(n)` for both.
+template <class B, class T>
+struct GramSolve {
+  DeviceMatrix<B, T> a, b;                       // in: m x n, m x nrhs
+  DeviceMatrix<B, double> r, inverse;            // in: n x n upper triangles, zeros below
+  DeviceMatrix<B, T> x;                          // out: n x nrhs, rounded once
+  typename B::template Pointer<double> facts{};  // out: R's 1-norm condition number; longest column times ‖W‖_F, which
+                                                 // no ratio |r_00| / |r_kk| of a pivoted R exceeds
+};
+
 /// Scratch a kernel needs is asked of the queue beforehand and passed in: bytes for `gram`, `multiply_wide`
 /// and the reductions (they convert or sum in chunks that fit whatever is given, at least the minimum).
 template <class B>

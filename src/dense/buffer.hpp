@@ -2,6 +2,7 @@
 // Owned device memory, and one piece of it cut into several.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -70,6 +71,17 @@ class Carver {
   typename B::template Pointer<std::byte> data_{};
   bool counting_ = true;
   Index used_ = 0;
+};
+
+/// Device memory that a consumer needs for a moment.
+template <class B, class T>
+struct Temporary {
+  Buffer<B> memory;
+  backend::DeviceMatrix<B, T> matrix;
+
+  Temporary(const typename B::Queue& queue, Index rows, Index cols)
+      : memory(queue, std::max<Index>(rows, 1) * cols * static_cast<Index>(sizeof(T))),
+        matrix{memory.template as<T>(), rows, cols, std::max<Index>(rows, 1), 0, 1} {}
 };
 
 }  // namespace qrane::dense

@@ -4,58 +4,10 @@
 
 #include <cmath>
 #include <limits>
-#include <optional>
 
-#include "dense/factorization.hpp"
+#include "dense/rank.hpp"
 
 namespace qrane::dense {
-
-template <class T>
-double default_tolerance(Index rows, Index cols) {
-  return static_cast<double>(std::max<Index>({rows, cols, 1})) * static_cast<double>(std::numeric_limits<T>::epsilon());
-}
-
-/// R as seen from the host, computed once per factorization and only when asked for.
-struct RankView {
-  HostMatrix r;          // k x n
-  double condition = 1;  // of its leading k x k triangle
-  std::optional<PivotedQR> pivoted;
-
-  PivotedQR& pivot() {
-    if (!pivoted) pivoted = pivoted_qr(r);
-    return *pivoted;
-  }
-};
-
-template <class B, class T>
-RankView rank_view(Factorization<B, T>& f) {
-  RankView v;
-  v.r = to_host_matrix<B, T>(f.queue(), f.r_source());
-  for (Index j = 0; j < v.r.cols; ++j)
-    for (Index i = j + 1; i < v.r.rows; ++i) v.r(i, j) = 0;
-  v.condition = triangle_condition(v.r);
-  return v;
-}
-
-/// Rank of the triangle; the pivoted look is taken only where the condition leaves a doubt.
-inline Index decide_rank(RankView& v, double relative_tolerance) {
-  const Index k = std::min(v.r.rows, v.r.cols);
-  if (std::isnan(v.condition)) return k;  // NaN spreads by itself; a rank would be a guess
-  // the estimator may be low by a small factor; a pivoted diagonal ratio is at most n times the condition
-  if (v.condition * relative_tolerance * 10 < 1) return k;
-  return numerical_rank(v.pivot(), relative_tolerance);
-}
-
-/// Device memory that a consumer needs for a moment.
-template <class B, class T>
-struct Temporary {
-  Buffer<B> memory;
-  backend::DeviceMatrix<B, T> matrix;
-
-  Temporary(const typename B::Queue& queue, Index rows, Index cols)
-      : memory(queue, std::max<Index>(rows, 1) * cols * static_cast<Index>(sizeof(T))),
-        matrix{memory.template as<T>(), rows, cols, std::max<Index>(rows, 1), 0, 1} {}
-};
 
 /// x (n x nrhs) with op(R11) x = y for the leading k x k triangle, in place in y's first k rows.
 template <class B, class T>
@@ -86,28 +38,9 @@ void lift(Factorization<B, T>& f, const backend::DeviceMatrix<B, T>& x) {
   f.apply(backend::Op::none, x);
 }
 
-/// The least-norm x of R x = y for the wide R of a factored m x n matrix, m < n: Rᵀ = Z S, x = Z S^-T y.
-template <class B, class T>
-void solve_wide(Factorization<B, T>& f, const plan::DeviceProfile& profile, const backend::DeviceMatrix<B, T>& y,
-                const backend::DeviceMatrix<B, T>& x) {
-  using namespace backend;
-  const Index m = f.plan().rows, n = f.plan().cols;
-  Options options;
-  Factorization<B, T> z(f.queue(), plan::make_plan(profile, n, m, 1, sizeof(T), options));
-  Temporary<B, T> r(f.queue(), m, n), transposed(f.queue(), n, m);
-  f.queue().copy(f.r_source(), r.matrix, Part::upper);
-  f.queue().transpose(r.matrix, transposed.matrix);
-  z.run(transposed.matrix);
-  f.queue().fill(x, T(0), T(0));
-  f.queue().copy(y, x.block(0, 0, m, x.cols), Part::all);
-  solve_triangle(z, Op::transpose, x.block(0, 0, m, x.cols));
-  lift(z, x);
-  f.queue().synchronize();
-}
-
 /// Least-squares (least-norm for m < n) solution of A x = b from a factorization of A.
 template <class B, class T>
-Solution<T> solve(Factorization<B, T>& f, RankView& rank, const plan::DeviceProfile& profile, MatrixView<const T> b,
+Solution<T> solve(Factorization<B, T>& f, RankView<B, T>& rank, const plan::DeviceProfile& profile, MatrixView<const T> b,
                   const SolveOptions& options, Memory where) {
   using namespace backend;
   const Index m = f.plan().rows, n = f.plan().cols, k = f.k();
@@ -117,19 +50,23 @@ Solution<T> solve(Factorization<B, T>& f, RankView& rank, const plan::DeviceProf
   Solution<T> out;
   out.full = k;
   out.condition = rank.condition;
-  out.rank = decide_rank(rank, tolerance);
+  out.rank = rank.decide(tolerance);
   detail::check(!options.refuse_deficient || !out.deficient(), ErrorCode::rank_deficient, "A has rank ", out.rank,
                 " of ", k, " at relative tolerance ", tolerance, ", condition estimate ", out.condition);
   Temporary<B, T> y(f.queue(), m, b.cols), small(f.queue(), k, b.cols), x(f.queue(), n, b.cols);
   load<B, T>(f.queue(), b, y.matrix);
   const DeviceMatrix<B, T> projected = project(f, y.matrix, small.matrix);
+  if (out.deficient() && rank.on_device()) {
+    out.x = solve_pivoted<B, T>(f.queue(), profile, rank.device_pivot(), out.rank, projected, options.least_norm, where);
+    return out;
+  }
   if (out.deficient()) {
     const HostMatrix host =
         solve_deficient(rank.pivot(), out.rank, to_host_matrix<B, T>(f.queue(), projected), options.least_norm);
     Matrix<T> host_x = from_host_matrix<T>(host);
     load<B, T>(f.queue(), host_x.view(), x.matrix);
   } else if (m < n) {
-    solve_wide(f, profile, projected, x.matrix);
+    solve_least_norm<B, T>(f.queue(), profile, f.r_source(), projected, x.matrix);
   } else {
     f.queue().copy(projected, x.matrix, Part::all);
     solve_triangle(f, Op::none, x.matrix);
@@ -141,7 +78,7 @@ Solution<T> solve(Factorization<B, T>& f, RankView& rank, const plan::DeviceProf
 
 /// det A = det Q det R: every reflector with tau != 0 is a reflection.
 template <class B, class T>
-Determinant determinant(Factorization<B, T>& f, const RankView& rank) {
+Determinant determinant(Factorization<B, T>& f, RankView<B, T>& rank) {
   detail::check(f.plan().rows == f.plan().cols, ErrorCode::invalid_argument,
                 "the determinant needs a square matrix, got ", f.plan().rows, " x ", f.plan().cols);
   detail::check(f.keeps_reflectors(), ErrorCode::unavailable,
@@ -149,8 +86,9 @@ Determinant determinant(Factorization<B, T>& f, const RankView& rank) {
   Determinant d;
   for (T tau : f.taus())
     if (tau != T(0)) d.sign = -d.sign;
-  for (Index j = 0; j < rank.r.cols; ++j) {
-    const double r = rank.r(j, j);
+  const HostMatrix& triangle = rank.r();
+  for (Index j = 0; j < triangle.cols; ++j) {
+    const double r = triangle(j, j);
     if (r == 0) return {0, -std::numeric_limits<double>::infinity()};
     if (r < 0) d.sign = -d.sign;
     d.log_magnitude += std::log(std::abs(r));
@@ -179,8 +117,8 @@ void multiply_q(Factorization<B, T>& f, const Matrix<T>& small, const backend::D
 
 /// Orthonormal basis of the range: Q times the leading columns of the pivoted R's own Q.
 template <class B, class T>
-Matrix<T> range_basis(Factorization<B, T>& f, RankView& rank, double tolerance, Memory where) {
-  const Index r = decide_rank(rank, tolerance);
+Matrix<T> range_basis(Factorization<B, T>& f, RankView<B, T>& rank, double tolerance, Memory where) {
+  const Index r = rank.decide(tolerance);
   Temporary<B, T> out(f.queue(), f.plan().rows, r);
   multiply_q(f, from_host_matrix<T>(leading_q(rank.pivot(), r)), out.matrix);
   Matrix<T> result = export_matrix<B, T>(f.queue(), out.matrix, where);
@@ -190,13 +128,14 @@ Matrix<T> range_basis(Factorization<B, T>& f, RankView& rank, double tolerance, 
 
 /// Orthonormal basis of the null space: the last right singular vectors of R.
 template <class B, class T>
-Matrix<T> null_space_basis(Factorization<B, T>& f, RankView& rank, double tolerance, Memory where) {
+Matrix<T> null_space_basis(Factorization<B, T>& f, RankView<B, T>& rank, double tolerance, Memory where) {
   const Index n = f.plan().cols;
-  const Index r = decide_rank(rank, tolerance);
+  const Index r = rank.decide(tolerance);
   // a square problem, so that all n right singular vectors come out
   HostMatrix square(n, n);
+  const HostMatrix& triangle = rank.r();
   for (Index j = 0; j < n; ++j)
-    for (Index i = 0; i < std::min(n, rank.r.rows); ++i) square(i, j) = rank.r(i, j);
+    for (Index i = 0; i < std::min(n, triangle.rows); ++i) square(i, j) = triangle(i, j);
   const HostSvd svd = host_svd(std::move(square), true);
   HostMatrix basis(n, n - r);
   for (Index c = 0; c < n - r; ++c)

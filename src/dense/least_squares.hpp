@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// min ‖A x - b‖: QR of A, or for wide A of Aᵀ = Q R, where x = Q [R^-T b; 0] has the least norm.
+// min ‖A x - b‖: from the Gram matrix where that is proven good enough (gram_least_squares.hpp), else by QR of A, or for
+// wide A of Aᵀ = Q R, where x = Q [R^-T b; 0] has the least norm. A and b are read where they lie, if that is
+// column-major device memory.
 #pragma once
 
 #include <qrane/least_squares.hpp>
@@ -7,12 +9,32 @@
 #include <algorithm>
 
 #include "dense/consume.hpp"
+#include "dense/gram_least_squares.hpp"
 
 namespace qrane::dense {
 
+/// ‖A x - b‖_2 of every column by one pass over A, where the backend has it; negative where a square left double's range.
+template <class B, class T>
+Matrix<double> fused_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
+                                    const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b)
+  requires HasGramSolve<B, T>
+{
+  Matrix<double> norms = Matrix<double>::host(b.cols, 1);
+  const Index scratch_bytes = queue.least_squares_scratch_bytes(8), result_bytes = (b.cols * 8 + 255) / 256 * 256;
+  const Buffer<B> memory(queue, result_bytes + scratch_bytes);
+  const backend::Scratch<B> scratch{memory.template as<std::byte>(result_bytes), scratch_bytes};
+  queue.residual_squares(a, x, b, memory.template as<double>(), scratch);
+  queue.download(memory.template as<double>(), norms.data(), b.cols);
+  for (Index c = 0; c < b.cols; ++c) {
+    const double square = norms.data()[c];
+    norms.data()[c] = square > 1e-290 && square < 1e290 ? std::sqrt(square) : -1;
+  }
+  return norms;
+}
+
 /// ‖A x - b‖_2 of every column, r holding b on entry.
 template <class B, class T>
-Matrix<double> residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
+Matrix<double> general_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
                               const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& r) {
   using backend::Op;
   Matrix<double> norms = Matrix<double>::host(r.cols, 1);
@@ -46,9 +68,27 @@ Matrix<double> residual_norms(typename B::Queue& queue, const backend::DeviceMat
   return norms;
 }
 
+/// ‖A x - b‖_2 of every column.
+template <class B, class T>
+Matrix<double> residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
+                              const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b) {
+  if constexpr (HasGramSolve<B, T>) {
+    constexpr Index most_rhs = 16;  // past that products are faster
+    if (b.cols > 0 && b.cols <= most_rhs && a.rows > 0 && a.cols <= queue.max_residual_columns()) {
+      Matrix<double> norms = fused_residual_norms<B, T>(queue, a, x, b);
+      if (std::all_of(norms.data(), norms.data() + b.cols, [](double norm) { return norm >= 0; })) return norms;
+    }
+  }
+  const Temporary<B, T> copy(queue, b.rows, b.cols);
+  queue.copy(b, copy.matrix, backend::Part::all);
+  Matrix<double> norms = general_residual_norms<B, T>(queue, a, x, copy.matrix);
+  queue.synchronize();
+  return norms;
+}
+
 /// x of least norm from a factorization of Aᵀ (n x m, n > m).
 template <class B, class T>
-Solution<T> solve_transposed(Factorization<B, T>& f, RankView& rank, const backend::DeviceMatrix<B, T>& b,
+Solution<T> solve_transposed(Factorization<B, T>& f, RankView<B, T>& rank, const backend::DeviceMatrix<B, T>& b,
                              const SolveOptions& options, Memory where) {
   using namespace backend;
   const Index n = f.plan().rows, m = f.plan().cols;
@@ -59,13 +99,13 @@ Solution<T> solve_transposed(Factorization<B, T>& f, RankView& rank, const backe
   Temporary<B, T> x(f.queue(), n, b.cols);
   f.queue().fill(x.matrix, T(0), T(0));
   const DeviceMatrix<B, T> top = x.matrix.block(0, 0, m, b.cols);
-  out.rank = decide_rank(rank, tolerance);
+  out.rank = rank.decide(tolerance);
   detail::check(!options.refuse_deficient || !out.deficient(), ErrorCode::rank_deficient, "A has rank ", out.rank,
                 " of ", m, " at relative tolerance ", tolerance, ", condition estimate ", out.condition);
   if (out.deficient()) {  // Rᵀ w = b, rank-deficient, on the host
     HostMatrix lower(m, m);
     for (Index j = 0; j < m; ++j)
-      for (Index i = j; i < m; ++i) lower(i, j) = rank.r(j, i);
+      for (Index i = j; i < m; ++i) lower(i, j) = rank.r()(j, i);
     const Matrix<T> w = from_host_matrix<T>(solve_deficient(pivoted_qr(std::move(lower)), out.rank,
                                                             to_host_matrix<B, T>(f.queue(), b), options.least_norm));
     load<B, T>(f.queue(), w.view(), top);
@@ -79,38 +119,83 @@ Solution<T> solve_transposed(Factorization<B, T>& f, RankView& rank, const backe
   return out;
 }
 
+/// A view in column-major device memory: where it is, or copied there.
+template <class B, class T>
+struct OnDevice {
+  Temporary<B, T> copy;
+  backend::DeviceMatrix<B, T> matrix;
+
+  OnDevice(typename B::Queue& queue, const MatrixView<const T>& v) : OnDevice(queue, v, stays(v)) {}
+
+ private:
+  static bool stays(const MatrixView<const T>& v) { return is_resident<B>(v) && v.layout == Layout::column_major; }
+  OnDevice(typename B::Queue& queue, const MatrixView<const T>& v, bool there)
+      : copy(queue, there ? 0 : v.rows, there ? 0 : v.cols), matrix(there ? as_device<B>(v) : copy.matrix) {
+    if (!there) load<B, T>(queue, v, copy.matrix);
+  }
+};
+
+/// QR of a tall A, then x. Where Q comes out explicit from Cholesky QR it is the faster way to Qᵀ b too.
+template <class B, class T>
+Solution<T> solve_tall(typename B::Queue& queue, const plan::DeviceProfile& profile,
+                       const backend::DeviceMatrix<B, T>& a, MatrixView<const T> b, const LeastSquaresOptions& options) {
+  Options wish;
+  wish.algorithm = options.algorithm;
+  if (sizeof(T) == 8 && options.algorithm == Algorithm::automatic) {
+    wish.q = QForm::thin;
+    const Plan thin = plan::make_plan(profile, a.rows, a.cols, 1, sizeof(T), wish);
+    if (thin.algorithm != Algorithm::cholesky_qr) wish.q = QForm::implicit;
+  }
+  Factorization<B, T> f(queue, plan::make_plan(profile, a.rows, a.cols, 1, sizeof(T), wish));
+  f.run(a);
+  RankView<B, T> rank(f);
+  return solve<B, T>(f, rank, profile, b, options.solve, b.memory);
+}
+
+/// The Gram matrix's way, for the shapes it is good for and where nobody asks for another.
+template <class B, class T>
+std::optional<LeastSquaresResult<T>> try_gram(typename B::Queue& queue, const plan::DeviceProfile& profile,
+                                              const backend::DeviceMatrix<B, T>& a,
+                                              const backend::DeviceMatrix<B, T>& b, const LeastSquaresOptions& options,
+                                              Memory where) {
+  if constexpr (HasGramSolve<B, T> && sizeof(T) == 4) {
+    constexpr Index most_rhs = 32;  // each four are one more pass over A
+    const Index n = a.cols, widest = std::min<Index>(queue.max_solve_gram(), profile.limits.max_cholesky);
+    if (options.algorithm == Algorithm::automatic && n > 0 && n <= widest && a.rows >= 2 * n && b.cols > 0 &&
+        b.cols <= most_rhs)
+      return gram_least_squares<B, T>(queue, a, b, options.solve, where);
+  }
+  return std::nullopt;
+}
+
 template <class B, class T>
 LeastSquaresResult<T> least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixView<const T> a,
                                     MatrixView<const T> b, const LeastSquaresOptions& options) {
-  using namespace backend;
   check_view("A", a);
   check_view("b", b);
   detail::check(b.rows == a.rows, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ", a.rows);
   const Index m = a.rows, n = a.cols;
-  Temporary<B, T> matrix(queue, m, n), right(queue, m, b.cols), x(queue, n, b.cols);
-  load<B, T>(queue, a, matrix.matrix);
-  load<B, T>(queue, b, right.matrix);
+  const OnDevice<B, T> matrix(queue, a), right(queue, b);
   if (options.check_finite) {
     check_finite<B, T>(queue, "A", matrix.matrix);
     check_finite<B, T>(queue, "b", right.matrix);
   }
-  Options wish;
-  wish.algorithm = options.algorithm;
   LeastSquaresResult<T> out;
   if (m >= n) {
-    Factorization<B, T> f(queue, plan::make_plan(profile, m, n, 1, sizeof(T), wish));
-    f.run(matrix.matrix);
-    RankView rank = rank_view(f);
-    out.solution = solve<B, T>(f, rank, profile, b, options.solve, b.memory);
+    if (auto solved = try_gram<B, T>(queue, profile, matrix.matrix, right.matrix, options, b.memory))
+      return std::move(*solved);
+    out.solution = solve_tall<B, T>(queue, profile, matrix.matrix, b, options);
   } else {
-    Temporary<B, T> transposed(queue, n, m);
+    Options wish;
+    wish.algorithm = options.algorithm;
+    const Temporary<B, T> transposed(queue, n, m);
     queue.transpose(matrix.matrix, transposed.matrix);
     Factorization<B, T> f(queue, plan::make_plan(profile, n, m, 1, sizeof(T), wish));
     f.run(transposed.matrix);
-    RankView rank = rank_view(f);
+    RankView<B, T> rank(f);
     out.solution = solve_transposed<B, T>(f, rank, right.matrix, options.solve, b.memory);
   }
-  load<B, T>(queue, std::as_const(out.solution.x).view(), x.matrix);
+  const OnDevice<B, T> x(queue, std::as_const(out.solution.x).view());
   out.residual_norms = residual_norms<B, T>(queue, matrix.matrix, x.matrix, right.matrix);
   return out;
 }

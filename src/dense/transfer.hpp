@@ -148,6 +148,27 @@ void store(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& source, 
   for (Index j = 0; j < cols; ++j) std::copy(pack.data() + j * rows, pack.data() + (j + 1) * rows, v.data + j * v.ld);
 }
 
+/// What apply does for the user's view: fn(op, matrix) replaces a column-major device matrix by op(Q) times it. From the
+/// right, C Q = (Qᵀ Cᵀ)ᵀ: the same memory read the other way round.
+template <class B, class T, class Function>
+void apply_to_view(typename B::Queue& queue, MatrixView<T> c, bool from_right, bool transpose, Function fn) {
+  if (c.rows == 0 || c.cols == 0) return;
+  if (from_right) {
+    std::swap(c.rows, c.cols);
+    c.layout = c.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
+  }
+  const auto op = from_right != transpose ? backend::Op::transpose : backend::Op::none;
+  if (is_resident<B>(c) && c.layout == Layout::column_major) {
+    fn(op, as_device<B>(c));
+    return;
+  }
+  const Temporary<B, T> staged(queue, c.rows, c.cols);
+  load<B, T>(queue, c, staged.matrix);
+  fn(op, staged.matrix);
+  store<B, T>(queue, staged.matrix, c);
+  queue.synchronize();
+}
+
 /// Uninitialized owned matrix in the backend's memory.
 template <class B, class T>
 Matrix<T> device_matrix(const typename B::Queue& queue, Index rows, Index cols) {

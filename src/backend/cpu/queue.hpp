@@ -80,6 +80,16 @@ class Queue {
   template <class T>
   void robust_pca_pass(const RobustPcaPass<Cpu, T>& pass, Scratch<Cpu> scratch);
 
+  /// Optional in the vocabulary: column-pivoted QR, without scratch.
+  template <class T>
+  Index pivoted_factor_scratch_bytes(Index, Index, T) const {
+    return 0;
+  }
+  template <class T>
+  void pivoted_factor(const PivotedFactor<Cpu, T>& task, Scratch<Cpu> scratch);
+  template <class T>
+  void gather_columns(DeviceMatrix<Cpu, T> source, const std::int32_t* columns, DeviceMatrix<Cpu, T> target);
+
   int threads() const { return workers_->threads(); }
   /// Time marks for benchmarks.
   std::chrono::steady_clock::time_point record() const { return std::chrono::steady_clock::now(); }

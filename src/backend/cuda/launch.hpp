@@ -105,6 +105,26 @@ void launch_householder_panel(const Launch& launch, const HouseholderPanel<Cuda,
 template <class T>
 void launch_robust_pca_pass(const Launch& launch, const RobustPcaPass<Cuda, T>& pass, const Scratch<Cuda>& scratch);
 
+// pivot.cu: one persistent grid
+template <class T>
+std::int64_t pivoted_factor_scratch_bytes(Index rows, Index cols);
+template <class T>
+void launch_pivoted_factor(const Launch& launch, const PivotedFactor<Cuda, T>& task, const Scratch<Cuda>& scratch);
+
+template <class T>
+void launch_gather_columns(const Launch& launch, const DeviceMatrix<Cuda, T>& source, const std::int32_t* columns,
+                           const DeviceMatrix<Cuda, T>& target);
+
+// least_squares.cu
+std::int64_t least_squares_scratch_bytes(Index columns);
+std::int32_t max_solve_gram();
+std::int32_t max_residual_columns();
+template <class T>
+void launch_solve_gram(const Launch& launch, const GramSolve<Cuda, T>& task, const Scratch<Cuda>& scratch);
+template <class T>
+void launch_residual_squares(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, T>& x,
+                             const DeviceMatrix<Cuda, T>& b, double* squares, const Scratch<Cuda>& scratch);
+
 // small_svd.cu: one block
 using SmallSvd = backend::SmallSvd<Cuda>;
 /// Largest n of launch_small_svd on the current device.

@@ -206,6 +206,47 @@ std::int32_t Queue::max_small_svd() const {
   return cuda::max_small_svd();
 }
 
+template <class T>
+Index Queue::pivoted_factor_scratch_bytes(Index rows, Index cols, T) const {
+  const DeviceScope scope(state_->device());
+  return cuda::pivoted_factor_scratch_bytes<T>(rows, cols);
+}
+
+template <class T>
+void Queue::pivoted_factor(const PivotedFactor<Cuda, T>& task, Scratch<Cuda> scratch) {
+  const DeviceScope scope(state_->device());
+  launch_pivoted_factor(launch(), task, scratch);
+}
+
+template <class T>
+void Queue::gather_columns(DeviceMatrix<Cuda, T> source, const std::int32_t* columns, DeviceMatrix<Cuda, T> target) {
+  const DeviceScope scope(state_->device());
+  launch_gather_columns(launch(), source, columns, target);
+}
+
+template <class T>
+void Queue::solve_gram(const GramSolve<Cuda, T>& task, Scratch<Cuda> scratch) {
+  const DeviceScope scope(state_->device());
+  launch_solve_gram(launch(), task, scratch);
+}
+
+template <class T>
+void Queue::residual_squares(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, T> x, DeviceMatrix<Cuda, T> b, double* squares,
+                             Scratch<Cuda> scratch) {
+  const DeviceScope scope(state_->device());
+  launch_residual_squares(launch(), a, x, b, squares, scratch);
+}
+
+Index Queue::least_squares_scratch_bytes(Index columns) const {
+  const DeviceScope scope(state_->device());
+  return cuda::least_squares_scratch_bytes(columns);
+}
+
+std::int32_t Queue::max_residual_columns() const {
+  const DeviceScope scope(state_->device());
+  return cuda::max_residual_columns();
+}
+
 #define QRANE_INSTANTIATE(T)                                                                             \
   template Limits Queue::limits<T>(T) const;                                                             \
   template void Queue::copy<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, Part);                      \
@@ -227,6 +268,12 @@ std::int32_t Queue::max_small_svd() const {
   template void Queue::householder_panel<T>(const HouseholderPanel<Cuda, T>&);                           \
   template Index Queue::max_householder_rows<T>(T) const;                                                \
   template void Queue::robust_pca_pass<T>(const RobustPcaPass<Cuda, T>&, Scratch<Cuda>);                 \
+  template Index Queue::pivoted_factor_scratch_bytes<T>(Index, Index, T) const;                          \
+  template void Queue::pivoted_factor<T>(const PivotedFactor<Cuda, T>&, Scratch<Cuda>);                  \
+  template void Queue::gather_columns<T>(DeviceMatrix<Cuda, T>, const std::int32_t*, DeviceMatrix<Cuda, T>); \
+  template void Queue::solve_gram<T>(const GramSolve<Cuda, T>&, Scratch<Cuda>);                          \
+  template void Queue::residual_squares<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, \
+                                           double*, Scratch<Cuda>);                                      \
   static_assert(Vocabulary<Queue, Cuda, T>);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

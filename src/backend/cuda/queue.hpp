@@ -118,6 +118,24 @@ class Queue {
   void small_svd(const SmallSvd& task);
   std::int32_t max_small_svd() const;
 
+  /// Optional in the vocabulary: column-pivoted QR.
+  template <class T>
+  Index pivoted_factor_scratch_bytes(Index rows, Index cols, T) const;
+  template <class T>
+  void pivoted_factor(const PivotedFactor<Cuda, T>& task, Scratch<Cuda> scratch);
+  template <class T>
+  void gather_columns(DeviceMatrix<Cuda, T> source, const std::int32_t* columns, DeviceMatrix<Cuda, T> target);
+
+  /// Optional in the vocabulary: least squares from a Gram matrix's factor.
+  template <class T>
+  void solve_gram(const GramSolve<Cuda, T>& task, Scratch<Cuda> scratch);
+  template <class T>
+  void residual_squares(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, T> x, DeviceMatrix<Cuda, T> b, double* squares,
+                        Scratch<Cuda> scratch);
+  Index least_squares_scratch_bytes(Index columns) const;
+  std::int32_t max_solve_gram() const { return cuda::max_solve_gram(); }
+  std::int32_t max_residual_columns() const;
+
   int device() const;
   /// The cudaStream_t.
   void* stream() const;
