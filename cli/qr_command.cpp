@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `qrane qr A`: R, and Q when it is asked for, of a dense matrix.
+// `qrane qr A`: R, and Q when it is asked for, of a dense matrix; with --pivot see cli/pivoted.hpp.
 #include <chrono>
 #include <memory>
 
@@ -7,6 +7,7 @@
 #include <cli/common.hpp>
 #include <cli/measures.hpp>
 #include <cli/outputs.hpp>
+#include <cli/pivoted.hpp>
 #include <io/matrix_file.hpp>
 #include <qrane/qr.hpp>
 
@@ -18,6 +19,10 @@ struct QrOptions {
   std::string a, r, q, mode;
   std::string algorithm = "automatic";
   bool explain = false;
+  bool pivot = false, truncate = false;
+  std::string perm;
+  std::string pivoting = "automatic";
+  double tolerance = -1;
 };
 
 enum class Mode { r, thin, full };
@@ -144,7 +149,21 @@ int factor(const QrOptions& options, Mode mode, const Context& context, Precisio
   return exit_success;
 }
 
+int run_with_pivots(const QrOptions& options) {
+  using detail::check;
+  constexpr auto bad = ErrorCode::invalid_argument;
+  check(options.mode != "full", bad, "--mode full: --pivot makes thin Q only");
+  check(options.algorithm == "automatic", bad, "--algorithm ", options.algorithm, ": --pivot takes --pivoting instead");
+  check(!options.explain, bad, "--explain: --pivot has no plan to print");
+  pick_mode(options);
+  return run_pivoted({options.common, options.a, options.r, options.q, options.perm, options.pivoting, options.tolerance,
+                      options.truncate});
+}
+
 int run(const QrOptions& options) {
+  if (options.pivot) return run_with_pivots(options);
+  detail::check(options.perm.empty(), ErrorCode::invalid_argument, "--perm: there is a permutation with --pivot only: ",
+                options.perm);
   const Mode mode = pick_mode(options);
   algorithm_from_string(options.algorithm);  // a wrong name is refused before a large file is read
   pick_precision(options.common, Precision::f64);
@@ -171,6 +190,13 @@ Command add_qr_command(CLI::App& parent) {
   app->add_option("--algorithm", options->algorithm, "automatic, tsqr, caqr, blocked or cholesky_qr")
       ->type_name("NAME");
   app->add_flag("--explain", options->explain, "print the plan: algorithm, tree, block sizes, workspace");
+  app->add_flag("--pivot", options->pivot, "pivot columns: A P = Q R with a falling diagonal, and the rank");
+  app->add_option("--pivoting", options->pivoting, "with --pivot: automatic, exact or randomized")->type_name("NAME");
+  app->add_option("--tolerance", options->tolerance,
+                  "with --pivot: where the rank ends, relative to R's first diagonal element")
+      ->type_name("T");
+  app->add_flag("--truncate", options->truncate, "with --pivot: factor no further than the rank");
+  app->add_option("--perm", options->perm, "with --pivot: write the column indices (0-based) here")->type_name("FILE");
   add_common_options(*app, options->common);
   return {app, [options] { return run(*options); }};
 }

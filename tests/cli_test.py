@@ -72,6 +72,25 @@ class Matrices(CliCase):
                 self.assertEqual(self.json("j.json")["algorithm"], name)
                 self.assertIn("workspace", done.stdout)
 
+    def test_pivoted_qr_and_its_rank(self):
+        a = self.random.standard_normal((60, 12))
+        a[:, 7] = a[:, 2] + a[:, 3]
+        self.save("a.npy", a)
+        self.good("qr", "a.npy", "--pivot", "--q", "q.npy", "--r", "r.npy", "--perm", "p.npy", "--json", "j.json")
+        columns = self.load("p.npy").ravel().astype(int)
+        self.assertEqual(sorted(columns), list(range(12)))
+        r = self.load("r.npy")
+        self.check_qr(a[:, columns], self.load("q.npy"), r, 1e-13)
+        diagonal = abs(np.diag(r))
+        self.assertTrue((diagonal[1:] <= diagonal[:-1] * (1 + 1e-12)).all())
+        self.assertEqual(self.json("j.json")["rank"], 11)
+        self.good("qr", "a.npy", "--pivot", "--truncate", "--tolerance", "1e-10", "--q", "q.npy", "--r", "r.npy")
+        self.assertEqual(self.load("r.npy").shape, (11, 12))
+        self.assertEqual(self.load("q.npy").shape, (60, 11))
+        self.bad("qr", "a.npy", "--perm", "p.npy", words=["--perm", "--pivot"])
+        self.bad("qr", "a.npy", "--pivot", "--mode", "full", words=["--mode full"])
+        self.bad("qr", "a.npy", "--pivot", "--pivoting", "magic", words=["magic", "exact"])
+
     def test_precision_is_the_files_unless_named(self):
         a = self.random.standard_normal((20, 4))
         self.save("single.npy", a.astype(np.float32))
