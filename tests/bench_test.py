@@ -222,6 +222,27 @@ class SmokeSuite(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn("-speed.png", done.stdout)
 
+    def test_report_fills_a_page(self):
+        report = Path(PLOT).parent / "report"
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "page.md"
+            page.write_text("before\n<!-- results smoke -->\nold\n<!-- end -->\n<!-- results goals --><!-- end -->\n"
+                            "<!-- results other -->kept<!-- end -->\nafter\n")
+            for _ in range(2):  # the second run finds its own tables
+                done = run(report, page, self.file)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                text = page.read_text()
+                self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
+                self.assertIn("<!-- results other -->kept<!-- end -->", text)
+                self.assertNotIn("old", text)
+                self.assertEqual(text.count("| 1,000 x 32 | f32 | thin Q |"), 1)
+                self.assertIn("| 50 of 40 x 8 | f64 | thin Q |", text)
+                self.assertIn("1,000,000 x 192, R only", text)
+                self.assertIn("not measured", text)
+            done = run(report, page, Path(folder) / "absent.json")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("absent.json", done.stderr)
+
     def test_plot_refuses_what_is_no_result(self):
         lacking = copy.deepcopy(self.results)
         del lacking["cases"][0]["floor"]
