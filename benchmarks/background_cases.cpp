@@ -86,7 +86,8 @@ class BackgroundCases {
   void fill() {
     m_ = Matrix<T>::host(shape_.rows, shape_.cols);
     const std::string path = find_excerpt(session_.options().cli_directory);
-    const bool frames_fit = shape_.rows == frame_width * frame_height;
+    // beside peers the frames are those that the peers make
+    const bool frames_fit = !suite_.rivals && shape_.rows == frame_width * frame_height;
     try {
       source_ = frames_fit && !path.empty() ? fill_from_video(path, m_) : fill_synthetic(m_);
     } catch (const Error& fault) {  // no ffmpeg: the speed can still be measured
