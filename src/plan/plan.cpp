@@ -121,7 +121,7 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
 
   const bool cholesky_panels =
       p.algorithm == Algorithm::blocked && options.panel_kind != PanelKind::tree &&
-      (options.panel_kind == PanelKind::cholesky || (tuned.prefers_cholesky && p.count == 1)) &&
+      (options.panel_kind == PanelKind::cholesky || (tuned.cholesky_panels && p.count == 1)) &&
       device.limits.has_double;
   const bool blocked = p.algorithm == Algorithm::blocked;
   const bool cached = tuned.block_bytes > 0;  // leaves are sized for a cache, and panels as wide as the matrix allowed

@@ -20,6 +20,7 @@ struct QRTuning {
   int block_cols;             // columns whose panels update the trailing matrix together
   int widest_caqr;            // beyond this many columns blocked is preferred
   int widest_single_panel;    // up to here a tall matrix is one panel (TSQR)
+  bool cholesky_panels;       // blocked: panels by guarded Cholesky QR
   bool prefers_cholesky;      // tall matrices: R only and thin Q by guarded Cholesky QR
   int narrowest_cholesky;     // below this many columns the tree is faster
   int cholesky_rows_per_col;  // m >= this * n
@@ -45,6 +46,7 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .block_cols = 256,
               .widest_caqr = 2048,
               .widest_single_panel = 32,
+              .cholesky_panels = true,
               .prefers_cholesky = true,
               .narrowest_cholesky = 1,
               .cholesky_rows_per_col = 4,
@@ -63,6 +65,7 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .block_cols = 256,
               .widest_caqr = 2048,
               .widest_single_panel = 32,
+              .cholesky_panels = false,
               .prefers_cholesky = false,
               .narrowest_cholesky = 17,
               .cholesky_rows_per_col = 8,
@@ -81,6 +84,7 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .block_cols = 128,
               .widest_caqr = 2048,
               .widest_single_panel = 512,
+              .cholesky_panels = false,
               .prefers_cholesky = false,
               .narrowest_cholesky = 17,
               .cholesky_rows_per_col = 8,

@@ -50,8 +50,7 @@ std::vector<Table> parse_shipped(Backend backend) {
 }  // namespace
 
 bool Entry::matches(const Key& key) const {
-  return (!scalar_bytes || *scalar_bytes == key.scalar_bytes) && (!shape || *shape == key.shape) &&
-         (!q || *q == key.q);
+  return (!scalar_bytes || *scalar_bytes == key.scalar_bytes) && (!shape || *shape == key.shape) && (!q || *q == key.q);
 }
 
 std::string Table::title() const { return (device == "*" ? "any device" : device) + " (" + origin + ")"; }

@@ -77,6 +77,7 @@ void for_each_parameter(Tuning& t, Visitor&& visit) {
   visit("block_cols", t.block_cols, 1, 16384);
   visit("widest_caqr", t.widest_caqr, 0, any);
   visit("widest_single_panel", t.widest_single_panel, 0, any);
+  visit("cholesky_panels", t.cholesky_panels, 0, 1);
   visit("prefers_cholesky", t.prefers_cholesky, 0, 1);
   visit("narrowest_cholesky", t.narrowest_cholesky, 1, any);
   visit("cholesky_rows_per_col", t.cholesky_rows_per_col, 1, any);

@@ -94,7 +94,8 @@ Entry entry_of(const Node& node) {
   if (!node.json.is_object()) refuse(node.place, " must be an object");
   static constexpr std::array known{"operation", "scalar", "shape", "q", "parameters", "evidence"};
   for (const auto& [key, value] : node.json.items())
-    if (std::find(known.begin(), known.end(), key) == known.end()) refuse(node.place, ".", key, " is no key of an entry");
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      refuse(node.place, ".", key, " is no key of an entry");
   Entry entry;
   entry.place = node.place;
   const Node operation = node.at("operation");
@@ -151,7 +152,8 @@ std::vector<Table> parse(std::string_view text, const std::string& origin) {
   }
   const Node root{json, origin + ": the file"};
   const Node version = root.at("qrane_tuning");
-  if (version.json != 1) refuse(version.place, ": version ", version.json.dump(), " is not 1, the one this qrane reads");
+  if (version.json != 1)
+    refuse(version.place, ": version ", version.json.dump(), " is not 1, the one this qrane reads");
   std::vector<Table> tables;
   Node{root.at("tables").json, origin + ": tables"}.each(
       [&](const Node& node) { tables.push_back(table_of(node, origin)); });

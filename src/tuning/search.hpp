@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two kinds of searches that the tuner (tuner.hpp) is made of.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tuning/trials.hpp"
+#include "tuning/tuner.hpp"
+
+namespace qrane::tuning {
+
+/// What a search works with: the device, the tables so far, and when to stop.
+struct Bench {
+  Trials& trials;
+  std::shared_ptr<const Tables> tables;
+  std::function<bool()> stop;  ///< out of time, or interrupted
+  std::function<void(const std::string&)> say;
+};
+
+struct Knob {
+  const char* name;
+  std::vector<std::int64_t> values;
+};
+
+/// The values of a block shape's parameters for an algorithm, tried on `cases`; `shapes` says where they then hold.
+struct BlockSearch {
+  std::vector<Case> cases;
+  std::vector<Shape> shapes;
+  std::vector<Knob> knobs;
+};
+
+/// One finding a shape, none where nothing beat what was there. The bench's tables then hold them.
+std::vector<Finding> search_blocks(Bench& bench, const BlockSearch& search);
+
+/// One finding for the form of Q, or none.
+std::vector<Finding> search_crossovers(Bench& bench, QForm q, double operations);
+
+/// The same tables with one more entry, the strongest of all.
+std::shared_ptr<const Tables> with_entry(const Tables& tables, const Entry& entry);
+
+}  // namespace qrane::tuning
