@@ -25,7 +25,7 @@ struct TuneOptions {
   CommonOptions common;
   std::string out;
   std::string device_name;
-  double seconds = 60;
+  double seconds = 120;
   bool dry_run = false;
   bool from_defaults = false;
 };
@@ -183,7 +183,7 @@ int run(const TuneOptions& options) {
 Command add_tune_command(CLI::App& parent) {
   auto options = std::make_shared<TuneOptions>();
   CLI::App* app = parent.add_subcommand("tune", "measure this device and write the table that plans are made from");
-  app->add_option("--seconds", options->seconds, "about how long to measure; default 60")->type_name("S");
+  app->add_option("--seconds", options->seconds, "about how long to measure; default 120")->type_name("S");
   app->add_option("--out", options->out,
                   "write the table here; default $QRANE_TUNING_FILE, else qrane/tuning.json in the user's configuration")
       ->type_name("FILE");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <string_view>
 
 #include "tuning/search.hpp"
 
@@ -56,7 +57,13 @@ class Crossovers {
       if (bench_.stop()) break;
       measure(p);
     }
+    const std::size_t all = points_.size();
     std::erase_if(points_, [](const Point& p) { return p.ms.size() < 2; });
+    if (3 * points_.size() < 2 * all) {  // thresholds beyond what was measured would be guesses
+      bench_.say(detail::concat(qrane::to_string(q_), ": crossovers stay, only ", points_.size(), " of ", all,
+                                " shapes were measured in time"));
+      return {};
+    }
     for (int round = 0; round < 2; ++round)
       for (const Knob& knob : knobs()) turn(knob);
     if (finding_.entry.parameters.empty()) return {};
@@ -115,11 +122,27 @@ class Crossovers {
     return sum;
   }
 
+  /// Of values that serve equally well the one that changes least is kept.
+  std::vector<std::int64_t> nearest_first(const Knob& knob) const {
+    const Key key{bench_.trials.scalar_bytes(), Shape::square, q_};
+    std::int64_t now = 0;
+    const QRTuning tuning = bench_.tables->look_up(key);
+    for_each_parameter(tuning, [&](const char* name, const auto& field, std::int64_t, std::int64_t) {
+      if (std::string_view(name) == knob.name) now = static_cast<std::int64_t>(field);
+    });
+    const auto distance = [now](std::int64_t value) {
+      return std::abs(std::log(static_cast<double>(value + 1)) - std::log(static_cast<double>(now + 1)));
+    };
+    std::vector<std::int64_t> values = knob.values;
+    std::stable_sort(values.begin(), values.end(), [&](auto a, auto b) { return distance(a) < distance(b); });
+    return values;
+  }
+
   void turn(const Knob& knob) {
     const std::vector<double> before = chosen(bench_.tables);
     double best = -noise;
     Entry winner;
-    for (const std::int64_t value : knob.values) {
+    for (const std::int64_t value : nearest_first(knob)) {
       Entry entry = finding_.entry;
       entry.parameters = {{knob.name, value}};
       const double change = loss(before, chosen(with_entry(*bench_.tables, entry)));

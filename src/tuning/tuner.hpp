@@ -35,7 +35,7 @@ struct Finding {
 };
 
 struct TunerOptions {
-  double seconds = 60;                           ///< about so long in all
+  double seconds = 120;                          ///< about so long in all
   std::vector<int> scalars{4, 8};                ///< bytes
   std::function<void(const std::string&)> say;   ///< a line of progress; may be empty
   std::function<bool()> interrupted;             ///< asked often; may be empty
