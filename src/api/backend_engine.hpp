@@ -232,8 +232,9 @@ class EngineBase : public Engine {
   }
   std::shared_ptr<const tuning::Tables> tuning() const override { return tuning_; }
   void set_tuning(std::shared_ptr<const tuning::Tables> tables) override { tuning_ = std::move(tables); }
-  void load_tuning() override {
-    tuning_ = tuning::load(this->info(), queue_.limits(float{}), queue_.limits(double{}));
+  void load_tuning() override { tuning_ = tuning::load(this->info(), limits(4), limits(8)); }
+  backend::Limits limits(int scalar_bytes) override {
+    return scalar_bytes == 4 ? queue_.limits(float{}) : queue_.limits(double{});
   }
 
  protected:

@@ -57,6 +57,7 @@ class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
   virtual std::shared_ptr<const tuning::Tables> tuning() const = 0;
   virtual void set_tuning(std::shared_ptr<const tuning::Tables> tables) = 0;
   virtual void load_tuning() = 0;
+  virtual backend::Limits limits(int scalar_bytes) = 0;
 
   template <class T>
   ScalarEngine<T>& scalar() {

@@ -57,8 +57,9 @@ Choice choose(const DeviceProfile& device, const tuning::QRTuning& t, const Plan
   if (m >= t.caqr_rows_per_col * n && k <= t.widest_caqr)
     return {Algorithm::caqr, concat("at least ", t.caqr_rows_per_col, " rows a column, at most ", t.widest_caqr,
                                     " columns")};
-  if (k <= t.widest_square_caqr && k <= t.widest_caqr)
-    return {Algorithm::caqr, concat("at most ", t.widest_square_caqr, " columns")};
+  if (m < t.caqr_rows_per_col * n && k <= t.widest_square_caqr)
+    return {Algorithm::caqr, concat("fewer than ", t.caqr_rows_per_col, " rows a column, at most ",
+                                    t.widest_square_caqr, " columns")};
   return {Algorithm::blocked, m >= t.caqr_rows_per_col * n
                                   ? concat("more than ", t.widest_caqr, " columns")
                                   : concat("fewer than ", t.caqr_rows_per_col, " rows a column, more than ",

@@ -5,7 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <string_view>
+#include <string>
+#include <utility>
 
 #include "tuning/search.hpp"
 
@@ -39,7 +40,7 @@ std::vector<Point> grid(Index most_elements, double operations) {
     if (m >= 4 * n) add(m / n * n, n);
   }
   for (const Index n : {192, 64, 768})
-    for (const Index ratio : {4, 2, 16, 1, 8, 32}) add(ratio * n, n);
+    for (const Index ratio : {4, 2, 16, 1, 8, 128, 32}) add(ratio * n, n);
   for (const Index n : {256, 1024, 128, 512, 384, 2048, 4096}) add(n, n);
   add(192, 1024);
   return points;
@@ -65,7 +66,7 @@ class Crossovers {
       return {};
     }
     for (int round = 0; round < 2; ++round)
-      for (const Knob& knob : knobs()) turn(knob);
+      for (const std::vector<Knob>& move : moves()) turn(move);
     if (finding_.entry.parameters.empty()) return {};
     return {finding_};
   }
@@ -90,14 +91,16 @@ class Crossovers {
     finding_.evidence.push_back(std::move(evidence));
   }
 
-  static std::vector<Knob> knobs() {
+  /// Parameters that are moved together, since one alone may be held back by another.
+  static std::vector<std::vector<Knob>> moves() {
     const std::vector<std::int64_t> widths{0, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
-    const std::vector<std::int64_t> ratios{1, 2, 4, 8, 16, 32};
-    return {
-        {"prefers_cholesky", {0, 1}},      {"narrowest_cholesky", {1, 5, 9, 17, 33, 65, 97, 129, 193, 257, 1 << 20}},
-        {"cholesky_rows_per_col", ratios}, {"widest_single_panel", widths},
-        {"tsqr_rows_per_col", ratios},     {"widest_caqr", widths},
-        {"caqr_rows_per_col", ratios},     {"widest_square_caqr", widths}};
+    const std::vector<std::int64_t> ratios{1, 2, 4, 8, 16, 32, 64, 128, 256};
+    const Knob prefers{"prefers_cholesky", {0, 1}};
+    const Knob narrowest{"narrowest_cholesky", {1, 5, 9, 17, 33, 65, 97, 129, 193, 257, 1 << 20}};
+    const Knob cholesky_rows{"cholesky_rows_per_col", ratios}, caqr_rows{"caqr_rows_per_col", ratios};
+    const Knob single{"widest_single_panel", widths}, caqr{"widest_caqr", widths}, square{"widest_square_caqr", widths};
+    return {{prefers, narrowest}, {narrowest, cholesky_rows}, {single, caqr},
+            {caqr_rows, caqr},    {caqr_rows, square},        {{"tsqr_rows_per_col", ratios}}};
   }
 
   /// Each point's time under these tables; NaN where the choice was not measured.
@@ -122,45 +125,66 @@ class Crossovers {
     return sum;
   }
 
-  /// Of values that serve equally well the one that changes least is kept.
-  std::vector<std::int64_t> nearest_first(const Knob& knob) const {
-    const Key key{bench_.trials.scalar_bytes(), Shape::square, q_};
+  using Values = std::vector<std::pair<std::string, std::int64_t>>;
+
+  std::int64_t value_now(const std::string& name) const {
+    const QRTuning tuning = bench_.tables->look_up({bench_.trials.scalar_bytes(), Shape::square, q_});
     std::int64_t now = 0;
-    const QRTuning tuning = bench_.tables->look_up(key);
-    for_each_parameter(tuning, [&](const char* name, const auto& field, std::int64_t, std::int64_t) {
-      if (std::string_view(name) == knob.name) now = static_cast<std::int64_t>(field);
+    for_each_parameter(tuning, [&](const char* known, const auto& field, std::int64_t, std::int64_t) {
+      if (name == known) now = static_cast<std::int64_t>(field);
     });
-    const auto distance = [now](std::int64_t value) {
-      return std::abs(std::log(static_cast<double>(value + 1)) - std::log(static_cast<double>(now + 1)));
-    };
-    std::vector<std::int64_t> values = knob.values;
-    std::stable_sort(values.begin(), values.end(), [&](auto a, auto b) { return distance(a) < distance(b); });
-    return values;
+    return now;
   }
 
-  void turn(const Knob& knob) {
+  /// All combinations of the knobs' values; those that change least first, so that they win ties.
+  std::vector<Values> combinations(const std::vector<Knob>& move) const {
+    std::vector<std::pair<double, Values>> all{{0, {}}};
+    for (const Knob& knob : move) {
+      const auto now = static_cast<double>(value_now(knob.name));
+      std::vector<std::pair<double, Values>> longer;
+      for (const auto& [distance, values] : all) {
+        longer.emplace_back(distance, values);
+        for (const std::int64_t value : knob.values) {
+          longer.emplace_back(distance + std::abs(std::log(static_cast<double>(value + 1) / (now + 1))), values);
+          longer.back().second.emplace_back(knob.name, value);
+        }
+      }
+      all = std::move(longer);
+    }
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Values> sorted;
+    for (auto& [distance, values] : all)
+      if (!values.empty()) sorted.push_back(std::move(values));
+    return sorted;
+  }
+
+  void turn(const std::vector<Knob>& move) {
     const std::vector<double> before = chosen(bench_.tables);
     double best = -noise;
     Entry winner;
-    for (const std::int64_t value : nearest_first(knob)) {
+    for (const Values& values : combinations(move)) {
       Entry entry = finding_.entry;
-      entry.parameters = {{knob.name, value}};
+      entry.parameters = values;
       const double change = loss(before, chosen(with_entry(*bench_.tables, entry)));
       if (change >= best - 1e-9) continue;
       best = change;
       winner = entry;
     }
-    if (winner.parameters.empty()) return;
-    const auto [name, value] = winner.parameters.front();
+    if (!winner.parameters.empty()) keep(winner, best);
+  }
+
+  void keep(const Entry& winner, double change) {
+    Evidence evidence;
     bench_.tables = with_entry(*bench_.tables, winner);
     auto& kept = finding_.entry.parameters;
-    std::erase_if(kept, [&, name = name](const auto& old) { return old.first == name; });
-    kept.emplace_back(name, value);
-    Evidence evidence;
-    evidence.subject = name;
-    evidence.verdict = detail::concat(value, " taken: ", points_.size(), " shapes take ",
-                                      std::exp(best / static_cast<double>(points_.size())), " of the time");
-    bench_.say(detail::concat(qrane::to_string(q_), ": ", name, " = ", evidence.verdict));
+    for (const auto& [name, value] : winner.parameters) {
+      std::erase_if(kept, [&, &name = name](const auto& old) { return old.first == name; });
+      kept.emplace_back(name, value);
+      evidence.subject += detail::concat(evidence.subject.empty() ? "" : ", ", name, " = ", value);
+    }
+    const double share = std::exp(change / static_cast<double>(points_.size()));
+    evidence.verdict = detail::concat("taken: the ", points_.size(), " shapes take ", share, " of the time");
+    bench_.say(detail::concat(qrane::to_string(q_), ": ", evidence.subject, " ", evidence.verdict));
     finding_.evidence.push_back(std::move(evidence));
   }
 

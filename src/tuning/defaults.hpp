@@ -18,15 +18,15 @@ struct QRTuning {
   int blocked_panel_cols;     // columns of a panel of the blocked algorithm, factored by a tree
   int cholesky_panel_cols;    // the same, factored by Cholesky QR
   int block_cols;             // columns whose panels update the trailing matrix together
-  int widest_caqr;            // beyond this many columns blocked is preferred
+  int widest_caqr;            // tall matrices (caqr_rows_per_col): beyond this many columns blocked is preferred
   int widest_single_panel;    // up to here a tall matrix is one panel (TSQR)
   bool cholesky_panels;       // blocked: panels by guarded Cholesky QR
   bool prefers_cholesky;      // tall matrices: R only and thin Q by guarded Cholesky QR
   int narrowest_cholesky;     // below this many columns the tree is faster
   int cholesky_rows_per_col;  // m >= this * n
   int tsqr_rows_per_col;      // one panel for all columns: m >= this * n, or no wider than a panel of caqr
-  int caqr_rows_per_col;      // the tree for m >= this * n,
-  int widest_square_caqr;     // or up to here for any height
+  int caqr_rows_per_col;      // tall is m >= this * n
+  int widest_square_caqr;     // matrices that are not: the tree up to this many columns
 };
 
 /// cpu: a leaf stays in a core's second-level cache while all its columns are factored, and the

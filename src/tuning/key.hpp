@@ -13,6 +13,7 @@ enum class Shape {
   tall,    ///< tall and wider
   square,  ///< fewer than four rows a column, at least one
   wide,    ///< more columns than rows
+  large,   ///< square or wide, more than 8192 rows and columns
   batch    ///< several matrices, of any shape
 };
 
@@ -24,6 +25,7 @@ struct Key {
 
 constexpr Shape shape_class(Index rows, Index cols, Index count) {
   if (count > 1) return Shape::batch;
+  if (rows < 4 * cols && rows > 8192 && cols > 8192) return Shape::large;
   if (rows < cols) return Shape::wide;
   if (rows < 4 * cols) return Shape::square;
   return cols <= 32 ? Shape::narrow : cols <= 256 ? Shape::skinny : Shape::tall;

@@ -106,7 +106,8 @@ class Descent {
     std::vector<std::pair<double, std::int64_t>> better;
     for (const std::int64_t value : knob.values) {
       const auto tables = candidate(knob.name, value);
-      if (value == before || bench_.stop() || !changes_a_plan(tables)) continue;
+      if (value == before || (before == 0 && knob.values.front() > 1) || bench_.stop() || !changes_a_plan(tables))
+        continue;
       const std::vector<Timing> t = times(tables, incumbent_);
       if (t.empty()) continue;
       note(evidence, value, t);

@@ -19,11 +19,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<std::pair<Shape, const char*>, 6> shape_names{{{Shape::narrow, "narrow"},
+constexpr std::array<std::pair<Shape, const char*>, 7> shape_names{{{Shape::narrow, "narrow"},
                                                                     {Shape::skinny, "skinny"},
                                                                     {Shape::tall, "tall"},
                                                                     {Shape::square, "square"},
                                                                     {Shape::wide, "wide"},
+                                                                    {Shape::large, "large"},
                                                                     {Shape::batch, "batch"}}};
 
 template <class... Args>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/engine.hpp"
+#include "plan/plan.hpp"
 
 namespace qrane::tuning {
 
@@ -55,8 +56,8 @@ class TrialsOf final : public Trials {
   Index most_elements() const override { return elements_; }
 
   Plan plan(const Case& c, const std::shared_ptr<const Tables>& tables) override {
-    context_.engine()->set_tuning(tables);
-    return plan_qr<T>(context_, c.rows, c.cols, options(c));
+    const plan::DeviceProfile profile{context_.backend(), context_.engine()->limits(sizeof(T)), tables};
+    return plan::make_plan(profile, c.rows, c.cols, 1, sizeof(T), options(c));
   }
 
   Timing time(const Case& c, const std::shared_ptr<const Tables>& tables, double give_up_ms) override {

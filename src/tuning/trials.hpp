@@ -33,6 +33,7 @@ class Trials {
   virtual int scalar_bytes() const = 0;
   /// Elements of the largest matrix there is room and patience for.
   virtual Index most_elements() const = 0;
+  /// Without the bytes that it takes; asks nothing of the device.
   virtual Plan plan(const Case& c, const std::shared_ptr<const Tables>& tables) = 0;
   /// Stops early once a run takes longer than `give_up_ms`.
   virtual Timing time(const Case& c, const std::shared_ptr<const Tables>& tables, double give_up_ms) = 0;

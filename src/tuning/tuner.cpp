@@ -59,6 +59,13 @@ class Sizes {
     return cases;
   }
 
+  /// Where an order beyond that of square() is done in a few tenths of a second.
+  std::vector<Case> large() const {
+    constexpr Index n = 12288;
+    if (n * n > most_ || 1.0 * n * n * n > operations(20 * block_ms)) return {};
+    return {{n, n, QForm::lapack, Algorithm::blocked}};
+  }
+
  private:
   Index most_;
   double rate_ = 0;  // operations a millisecond
@@ -69,6 +76,7 @@ std::vector<BlockSearch> block_searches(const Sizes& sizes) {
           {sizes.tall({192, 64}, QForm::implicit, Algorithm::caqr), {Shape::skinny}, tree_knobs},
           {sizes.tall({512}, QForm::implicit, Algorithm::caqr), {Shape::tall}, tree_knobs},
           {sizes.square(), {Shape::square, Shape::wide}, blocked_knobs},
+          {sizes.large(), {Shape::large}, {{"block_cols", {64, 128, 256, 512}}}},
           {sizes.tall({1024}, QForm::lapack, Algorithm::blocked), {Shape::tall}, blocked_knobs},
           {sizes.tall({128}, QForm::lapack, Algorithm::blocked), {Shape::skinny}, blocked_knobs}};
 }
