@@ -175,16 +175,16 @@ PeerSamples measure_rpca(const PeerRequest& request) {
   return samples;
 }
 
-/// Seconds of one run, from above: the canonical flops at a quarter of the GEMM rate, or at the rate of the memory
-/// where panels are narrow.
+/// Seconds of one run: the canonical flops at a quarter of the GEMM rate, and at what narrow matrices were seen to reach
+/// where more than a factorization is asked for.
 double estimated_seconds(const PeerRequest& request) {
   static const Rates rates = measure_host_rates("f64");
   const double m = static_cast<double>(std::max(request.rows, request.cols));
   const double n = static_cast<double>(std::min(request.rows, request.cols));
-  const double precision = request.precision == "f32" ? 2 : 1,
-               runs = request.task == "svd" || request.task == "rpca" ? 6 : 2;
-  const double qr = (request.task == "svd" || request.form_q) ? 2 : 1;
-  return qr * runs * m * n * n / (0.25 * precision * rates.gemm_gflops) * 1e-9;
+  const double precision = request.precision == "f32" ? 2 : 1;
+  const double share = request.task != "qr" && n <= 512 ? 0.04 : 0.25;
+  const double flops = request.task == "svd" || request.task == "rpca" ? 6 : request.form_q ? 4 : 2;
+  return flops * m * n * n / (share * precision * rates.gemm_gflops) * 1e-9;
 }
 
 template <class T>
