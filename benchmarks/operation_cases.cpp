@@ -207,6 +207,10 @@ class OperationCases {
         [&] { found = least_squares<T>(session_.context(), input(a_, device_a_), input(b_, device_b_)); });
     if (session_.interrupted()) return;
     note("checking");
+    if (found.from_gram) {
+      result.algorithm = "gram";
+      result.plan.clear();
+    }
     const Matrix<T> x = session_.context().to_host(found.solution.x);
     double worst = 0;
     for (Index j = 0; j < operation_.rhs; ++j) worst = worse(worst, optimality(x, j));

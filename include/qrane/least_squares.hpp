@@ -16,6 +16,7 @@ template <class T>
 struct LeastSquaresResult {
   Solution<T> solution;
   Matrix<double> residual_norms;  ///< nrhs x 1, host: ‖A x - b‖_2 of each column
+  bool from_gram = false;         ///< solved by A's Gram matrix, which was proven good enough; else by QR
 };
 
 /// Solves min ‖A x - b‖_2 for A, m x n, and every column of b, m x nrhs, by QR of A, or of A^T when m < n (LAPACK name:

@@ -182,8 +182,10 @@ LeastSquaresResult<T> least_squares(typename B::Queue& queue, const plan::Device
   }
   LeastSquaresResult<T> out;
   if (m >= n) {
-    if (auto solved = try_gram<B, T>(queue, profile, matrix.matrix, right.matrix, options, b.memory))
+    if (auto solved = try_gram<B, T>(queue, profile, matrix.matrix, right.matrix, options, b.memory)) {
+      solved->from_gram = true;
       return std::move(*solved);
+    }
     out.solution = solve_tall<B, T>(queue, profile, matrix.matrix, b, options);
   } else {
     Options wish;
