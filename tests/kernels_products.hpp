@@ -143,4 +143,74 @@ TYPED_TEST(Kernels, ConditionSkipsWideProducts) {
   }
 }
 
+/// Every row of A goes to one row of S with a sign, the same on every backend.
+TYPED_TEST(Kernels, Sketches) {
+  using T = typename TestFixture::T;
+  for (const Index rows : {1, 31, 64, 65, 500, 2049})
+    for (const Index k : {32, 64, 160}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows to " << k);
+      const Index n = rows == 500 ? 9 : 3;
+      HostMatrix<T> a(rows, n, 2), s(k, n, 1);
+      a.random(31);
+      Reference expected(k, n), sizes(k, n);
+      const auto groups = static_cast<std::uint32_t>(k / 32);
+      for (Index j = 0; j < n; ++j)
+        for (Index i = 0; i < rows; ++i) {
+          const auto row = static_cast<std::uint32_t>(i), target = count_sketch::target(row, groups);
+          expected(target, j) += count_sketch::sign(row) ? -Wide(a(i, j)) : Wide(a(i, j));
+          sizes(target, j) += std::fabs(Wide(a(i, j)));
+        }
+      auto given = this->upload(a);
+      auto out = this->upload(s);
+      this->q().when(this->flag(0)).sketch(given, out);
+      EXPECT_TRUE(same_bits(this->download(out, s).data, s.data));
+      this->q().sketch(given, out);
+      const HostMatrix<T> first = this->download(out, s);
+      this->expect_canaries(first);
+      for (Index j = 0; j < n; ++j)
+        for (Index i = 0; i < k; ++i)
+          ASSERT_LE(std::fabs(first(i, j) - expected(i, j)), 100 * unit_roundoff<T> * sizes(i, j)) << i << ", " << j;
+      this->q().sketch(given, out);
+      EXPECT_TRUE(same_bits(this->download(out, s).data, first.data));
+    }
+}
+
+/// Q R = A row by row to rounding, whatever R's condition; what lies below R's diagonal is not read.
+TYPED_TEST(Kernels, SolvesFromTheRightInDouble) {
+  auto& queue = this->q();
+  using B = typename TestFixture::B;
+  constexpr bool offered = requires(DeviceMatrix<B, double> a) { queue.solve_wide(a, a, a); };
+  if constexpr (!offered || sizeof(typename TestFixture::T) == 4) {
+    GTEST_SKIP() << "no solve_wide for this backend and scalar";
+  } else {
+    for (const Index n : {1, 3, 8, 9, 33, 64, 65, 100, 136, 192})
+      for (const Index rows : {1, 33, 700}) {
+        if (n > queue.limits(1.0).max_cholesky) continue;
+        SCOPED_TRACE(testing::Message() << rows << " x " << n);
+        HostMatrix<double> a(rows, n, rows % 2 ? 3 : 4), r(n, n, 1), q(rows, n, rows % 2 ? 1 : 2);
+        a.random(7);
+        r.random(8);
+        for (Index j = 0; j < n; ++j)  // an ill-conditioned triangle, columns of very different size
+          for (Index i = 0; i < n; ++i)
+            r(i, j) = i > j ? std::nan("") : std::ldexp(i == j ? 1.0 : r(i, j), int(j % 5) * 50 - 100 - int(i % 3) * 4);
+        const auto given = this->upload(a), triangle = this->upload(r);
+        auto out = this->upload(q);
+        queue.when(this->flag(0)).solve_wide(given, triangle, out);
+        EXPECT_TRUE(same_bits(this->download(out, q).data, q.data));
+        queue.solve_wide(given, triangle, out);
+        const HostMatrix<double> x = this->download(out, q);
+        this->expect_canaries(x);
+        for (Index j = 0; j < n; ++j)
+          for (Index i = 0; i < rows; ++i) {
+            Wide sum = 0, size = std::fabs(Wide(a(i, j)));
+            for (Index k = 0; k <= j; ++k) {
+              sum += Wide(x(i, k)) * r(k, j);
+              size += std::fabs(Wide(x(i, k)) * r(k, j));
+            }
+            ASSERT_LE(std::fabs(sum - a(i, j)), (n + 4) * unit_roundoff<double> * size) << i << ", " << j;
+          }
+      }
+  }
+}
+
 }  // namespace qrane::backend::test

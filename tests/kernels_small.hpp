@@ -40,7 +40,9 @@ TYPED_TEST(Kernels, FactorsAGramMatrixWithProof) {
     cholesky.inverse = this->upload(inverse);
     cholesky.failed = this->upload(std::vector<std::int32_t>{0});
     cholesky.condition = this->upload(std::vector<double>{-1, canary<double>});
+    cholesky.verdict = this->upload(std::vector<std::int32_t>{7, 7, 7, 7});
     cholesky.limit = 1e7;
+    cholesky.fit_limit = 1e8;
     cholesky.rounding = 1e-16;
     this->q().guarded_cholesky(cholesky);
     r = this->download(cholesky.r, r);
@@ -48,6 +50,7 @@ TYPED_TEST(Kernels, FactorsAGramMatrixWithProof) {
     this->expect_canaries(r);
     this->expect_canaries(inverse);
     EXPECT_EQ(this->download(cholesky.failed, 1)[0], 0);
+    EXPECT_EQ(this->download(cholesky.verdict, 4), (std::vector<std::int32_t>{1, 0, 0, 0}));
     const std::vector<double> condition = this->download(cholesky.condition, 2);
     EXPECT_EQ(condition[1], canary<double>);
     const Reference square = multiply(to_reference(r), true, to_reference(r), false);
@@ -76,7 +79,7 @@ TYPED_TEST(Kernels, RefusesAGramMatrixThatProvesNothing) {
   using T = typename TestFixture::T;
   if (this->q().limits(T{}).max_cholesky == 0) GTEST_SKIP() << "no Cholesky factorization on this device";
   const Index n = 9;
-  enum Kind { good, zero_column, indefinite, nan, infinite, past_limit, kinds };
+  enum Kind { good, zero_column, indefinite, nan, infinite, underflown, past_limit, past_both, kinds };
   for (int kind = 0; kind < kinds; ++kind)
     for (std::int32_t condition : {0, 1}) {
       HostMatrix<double> gram(n, n), r(n, n), inverse(n, n);
@@ -86,19 +89,51 @@ TYPED_TEST(Kernels, RefusesAGramMatrixThatProvesNothing) {
       if (kind == indefinite) gram(2, 6) = 1.5;
       if (kind == nan) gram(0, n - 1) = std::nan("");
       if (kind == infinite) gram(3, 3) = std::numeric_limits<double>::infinity();
+      if (kind == underflown)
+        for (Index i = 0; i < n; ++i) gram(i, 5) = gram(5, i) = i == 5 ? 1e-310 : 0;
       GuardedCholesky<typename TestFixture::B, T> cholesky;
       cholesky.gram = this->upload(gram);
       cholesky.r = this->upload(r);
       cholesky.inverse = this->upload(inverse);
       cholesky.failed = this->flag(0);
+      cholesky.verdict = this->upload(std::vector<std::int32_t>{0, 0, 0, 0});
       cholesky.condition = this->upload(std::vector<double>{0});
-      cholesky.limit = kind == past_limit ? 2 : 1e6;
+      cholesky.limit = kind == past_limit || kind == past_both ? 2 : 1e6;
+      cholesky.fit_limit = kind == past_both ? 3 : 1e6;
       cholesky.rounding = 1e-16;
       this->q().when(this->flag(condition)).guarded_cholesky(cholesky);
-      EXPECT_EQ(this->download(cholesky.failed, 1)[0], condition && kind != good) << "kind " << kind;
+      const bool within = kind == good, fit = kind == past_limit;
+      EXPECT_EQ(this->download(cholesky.failed, 1)[0], condition && !within && !fit) << "kind " << kind;
+      const std::vector<std::int32_t> verdict{within, !within, fit, !within && !fit};
+      EXPECT_EQ(this->download(cholesky.verdict, 4), condition ? verdict : std::vector<std::int32_t>(4, 0)) << "kind " << kind;
       if (!condition) {
         EXPECT_TRUE(same_bits(this->download(cholesky.r, r).data, r.data));
       }
+    }
+}
+
+TYPED_TEST(Kernels, KeepsAndShiftsAGramMatrix) {
+  using T = typename TestFixture::T;
+  if (this->q().limits(T{}).max_cholesky == 0) GTEST_SKIP() << "no Cholesky factorization on this device";
+  const Index n = 21;
+  HostMatrix<double> gram(n, n, 1), r(n, n, 2), inverse(n, n, 3);
+  gram.set([](Index i, Index j, Index) { return std::ldexp(1.0, int(i + j)); });  // rank 1
+  GuardedCholesky<typename TestFixture::B, T> cholesky;
+  cholesky.gram = this->upload(gram);
+  cholesky.r = this->upload(r);
+  cholesky.inverse = this->upload(inverse);
+  cholesky.condition = this->upload(std::vector<double>{0});
+  cholesky.limit = cholesky.fit_limit = 1e300;
+  cholesky.rounding = 1e-16;
+  cholesky.shift = 0x1p-10;
+  this->q().guarded_cholesky(cholesky);
+  EXPECT_TRUE(same_bits(this->download(cholesky.gram, gram).data, gram.data));
+  r = this->download(cholesky.r, r);
+  const Reference square = multiply(to_reference(r), true, to_reference(r), false);
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i <= j; ++i) {
+      const double scaled = double(square(i, j)) / std::ldexp(1.0, int(i + j));
+      EXPECT_NEAR(scaled, i == j ? 1 + cholesky.shift : 1, 1e-14) << i << ", " << j;
     }
 }
 

@@ -22,6 +22,7 @@
 #include <qrane/error.hpp>
 
 #include "backend/kernels.hpp"
+#include "backend/sketch.hpp"
 
 namespace qrane::backend::test {
 

@@ -3,6 +3,9 @@
 // guard's limit it must hand over to the tree, and on easy input it must not.
 #include <qrane/qr.hpp>
 
+#include <map>
+#include <set>
+
 #include "support/backends.hpp"
 #include "support/combos.hpp"
 #include "support/measures.hpp"
@@ -37,57 +40,98 @@ double scaled_condition(const Dense<T>& a) {
   return std::sqrt(squares * inverse_squares);
 }
 
+/// From 1 to beyond 1 / eps: the measures hold, and a harder matrix never gets an earlier stage.
 TYPED_TEST(QrGuard, HoldsOverEveryCondition) {
   using T = typename TypeParam::Scalar;
-  const Index m = 400, n = 17;
-  const double last = 8 / std::numeric_limits<T>::epsilon();
-  for (const QForm form : {QForm::none, QForm::thin}) {
-    bool ever = false, always = true, was_good = true;
-    for (double condition = 1; condition < last; condition *= sizeof(T) == 4 ? 3 : 20) {
-      SCOPED_TRACE(std::string(qrane::to_string(form)) + ", condition " + std::to_string(condition));
-      const auto a = geometric_spectrum<T>(m, n, condition, 77);
-      auto f = this->factored(a, form);
-      const auto r = this->host(f.r());
-      EXPECT_TRUE(form == QForm::none ? is_r_of(a, r) : is_qr_of(a, this->host(f.q()), r));
-      const bool fell_back = f.fell_back();
-      const double true_condition = scaled_condition(a);
-      // (in float the entries of A are rounded, which hides what is above 1/eps)
-      if (true_condition > 1.01 * f.plan().guard_limit) {
-        EXPECT_TRUE(fell_back) << true_condition;
-      }
-      if (true_condition < 0.1 * f.plan().guard_limit) {
-        EXPECT_FALSE(fell_back) << true_condition;
-      }
-      EXPECT_TRUE(was_good || fell_back) << "good again after a fall-back at a lower condition";
-      was_good = !fell_back;
-      ever = ever || fell_back;
-      always = always && fell_back;
-    }
-    EXPECT_TRUE(ever) << "no input was too hard";
-    EXPECT_FALSE(always) << "no input was easy enough";
-  }
-}
-
-/// Around the limit, in small steps and many seeds: the edge itself.
-TYPED_TEST(QrGuard, HoldsAtItsEdge) {
-  using T = typename TypeParam::Scalar;
-  const Index m = 150, n = 8;
-  for (const QForm form : {QForm::none, QForm::thin}) {
-    const double limit = plan_qr<T>(this->context(), m, n, options_for({Algorithm::cholesky_qr, form})).guard_limit;
-    ASSERT_GT(limit, 1);
-    int fallen = 0, stayed = 0;
-    const std::uint64_t seeds = this->thorough ? 12 : 3;
-    for (std::uint64_t seed = 1; seed <= seeds; ++seed)
-      for (double condition = limit / 30; condition < 3 * limit; condition *= 1.7) {
+  const double last = 64 / std::numeric_limits<T>::epsilon();
+  for (const QForm form : {QForm::none, QForm::thin})
+    for (const Index n : {4, 17}) {
+      const Index m = 45 * n;
+      std::set<Stage> seen;
+      Stage before = Stage::one_pass;
+      for (double condition = 1; condition < last; condition *= sizeof(T) == 4 ? 4 : 40) {
         SCOPED_TRACE(std::string(qrane::to_string(form)) + ", condition " + std::to_string(condition));
-        const auto a = geometric_spectrum<T>(m, n, condition, seed);
+        const auto a = geometric_spectrum<T>(m, n, condition, 77);
         auto f = this->factored(a, form);
         const auto r = this->host(f.r());
         EXPECT_TRUE(form == QForm::none ? is_r_of(a, r) : is_qr_of(a, this->host(f.q()), r));
-        ++(f.fell_back() ? fallen : stayed);
+        const double true_condition = scaled_condition(a);
+        if (true_condition > 1.01 * f.plan().guard_limit) {
+          EXPECT_NE(f.stage(), Stage::one_pass) << true_condition;
+        }
+        if (true_condition < 0.5 * f.plan().guard_limit) {
+          EXPECT_EQ(f.stage(), Stage::one_pass) << true_condition;
+        }
+        EXPECT_GE(f.stage(), before) << "an earlier stage than at a lower condition";
+        before = f.stage();
+        seen.insert(before);
       }
-    EXPECT_GT(fallen, 0);
-    EXPECT_GT(stayed, 0);
+      // the entries of A are rounded, which hides a condition above 1/eps: the last stage may not be called for
+      EXPECT_TRUE(seen.contains(Stage::one_pass) && seen.contains(Stage::two_passes));
+      EXPECT_EQ(seen.contains(Stage::sketch), sizeof(T) == 8);
+    }
+}
+
+/// Around each limit, in small steps and many seeds: the edges themselves.
+TYPED_TEST(QrGuard, HoldsAtItsEdges) {
+  using T = typename TypeParam::Scalar;
+  const Index n = 8, m = 40 * n;
+  for (const QForm form : {QForm::none, QForm::thin}) {
+    const Plan plan = plan_qr<T>(this->context(), m, n, options_for({Algorithm::cholesky_qr, form}));
+    const double limit = plan.guard_limit, last = 1 / std::numeric_limits<T>::epsilon();
+    ASSERT_GT(limit, 1);
+    const std::uint64_t seeds = this->thorough ? 8 : 2;
+    for (const double edge : {limit, sizeof(T) == 8 ? 4e6 : limit, last}) {
+      std::map<Stage, int> stages;
+      for (std::uint64_t seed = 1; seed <= seeds; ++seed)
+        for (double condition = edge / 30; condition < 3 * edge; condition *= 1.7) {
+          SCOPED_TRACE(std::string(qrane::to_string(form)) + ", condition " + std::to_string(condition));
+          const auto a = geometric_spectrum<T>(m, n, condition, seed);
+          auto f = this->factored(a, form);
+          const auto r = this->host(f.r());
+          EXPECT_TRUE(form == QForm::none ? is_r_of(a, r) : is_qr_of(a, this->host(f.q()), r));
+          ++stages[f.stage()];
+        }
+      if (edge < last) {
+        EXPECT_GE(stages.size(), 2u) << "both sides of " << edge;
+      }
+    }
+  }
+}
+
+/// A few rows that carry everything, rows of falling size, all of it tiny or huge: who answers may differ, the
+/// measures may not.
+TYPED_TEST(QrGuard, HoldsForGradedRowsAndScales) {
+  using T = typename TypeParam::Scalar;
+  const Index m = 400, n = 10;
+  const double far = sizeof(T) == 4 ? 30 : 150;
+  for (const double condition : {10.0, 1e5, 0.5 / std::numeric_limits<T>::epsilon()})
+    for (const double scale : {0.0, -far, far})
+      for (const bool graded : {false, true}) {
+        SCOPED_TRACE(testing::Message() << "condition " << condition << ", scale 1e" << scale << (graded ? ", graded" : ""));
+        auto a = geometric_spectrum<T>(m, n, condition, 5);
+        for (Index j = 0; j < n; ++j)
+          for (Index i = 0; i < m; ++i)
+            a(i, j) = static_cast<T>(double(a(i, j)) * std::pow(10.0, scale - (graded ? 6.0 * double(i) / double(m) : 0)));
+        auto f = this->factored(a, QForm::thin);
+        EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r()))) << to_string(f.stage());
+        EXPECT_TRUE(is_r_of(a, this->host(this->factored(a, QForm::none).r())));
+      }
+}
+
+/// Without enough rows for a sketch double goes from two passes to the tree.
+TYPED_TEST(QrGuard, AFewRowsNeedNoSketch) {
+  using T = typename TypeParam::Scalar;
+  const Index m = 60, n = 12;
+  for (const double condition : {1e3, 0.1 / std::numeric_limits<T>::epsilon()}) {
+    const auto a = geometric_spectrum<T>(m, n, condition, 9);
+    auto f = this->factored(a, QForm::thin);
+    EXPECT_EQ(f.plan().sketch_rows, 0);
+    EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r())));
+    EXPECT_NE(f.stage(), Stage::sketch);
+    if (sizeof(T) == 8) {
+      EXPECT_EQ(f.stage(), condition < 1e6 ? Stage::two_passes : Stage::tree);
+    }
   }
 }
 
@@ -99,7 +143,7 @@ TYPED_TEST(QrGuard, GradedColumnsAreEasyAfterScaling) {
     for (Index i = 0; i < m; ++i) a(i, j) *= static_cast<T>(std::pow(10.0, (sizeof(T) == 4 ? 1.5 : 10) * (double(j) - 6)));
   auto f = this->factored(a, QForm::thin);
   EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r())));
-  EXPECT_FALSE(f.fell_back());
+  EXPECT_EQ(f.stage(), Stage::one_pass);
 }
 
 TYPED_TEST(QrGuard, RankDeficientInputFallsBack) {
@@ -136,7 +180,9 @@ TYPED_TEST(QrGuard, TreesNeverFallBack) {
     Options options;
     options.algorithm = algorithm;
     if (algorithm == Algorithm::blocked) options.panel_kind = PanelKind::tree;
-    EXPECT_FALSE(qr<T>(this->context(), Dense<T>(50, 5).view(), options).fell_back());
+    auto f = qr<T>(this->context(), Dense<T>(50, 5).view(), options);
+    EXPECT_FALSE(f.fell_back());
+    EXPECT_EQ(f.stage(), Stage::planned);
   }
 }
 

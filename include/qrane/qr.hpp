@@ -20,6 +20,15 @@ enum class Algorithm {
   cholesky_qr,  ///< R from the Gram matrix in double, guarded on the device; falls back to caqr (R only or thin Q)
 };
 
+/// Which stage of a cholesky_qr plan answered on the data: each takes what the one before it could not prove good.
+enum class Stage {
+  planned,     ///< the plan's algorithm, which is another and has no stages
+  one_pass,    ///< the Gram matrix of A
+  two_passes,  ///< and that of A times the inverse of the first factor
+  sketch,      ///< that of A times the inverse of the R of a sketch of A (double)
+  tree,        ///< the Householder tree, as caqr
+};
+
 /// What the factorization keeps of Q.
 enum class QForm {
   implicit,  ///< reflectors: Q and Q^T can be applied, thin or full Q formed when asked for
@@ -36,6 +45,7 @@ enum class Side { left, right };
 
 const char* to_string(Algorithm algorithm);
 const char* to_string(QForm form);
+const char* to_string(Stage stage);
 Algorithm algorithm_from_string(const std::string& name);
 QForm q_form_from_string(const std::string& name);
 
@@ -62,7 +72,8 @@ struct Plan {
   Index block_rows = 0;      ///< rows of a leaf
   int arity = 0;             ///< triangles per node of the tree
   double guard_limit = 0;    ///< where passes > 0: largest accepted bound on the condition number
-  int passes = 0;            ///< Gram-and-multiply passes of cholesky_qr, or of blocked's panels (0: by TSQR)
+  int passes = 0;            ///< most Gram-and-multiply passes of cholesky_qr, or of blocked's panels (0: by TSQR)
+  Index sketch_rows = 0;     ///< rows of the sketch that cholesky_qr starts from where the first pass fails; 0: none
   std::int64_t workspace_bytes = 0;  ///< device memory it takes: results, reflectors, scratch
   double flops = 0;          ///< canonical: 2 m n^2 - 2 n^3 / 3 for m >= n (per matrix times count)
   std::string reason;        ///< the rule that decided on the algorithm
@@ -159,8 +170,10 @@ class QR {
   /// LAPACK's geqrf result; QForm::lapack only (LAPACK name: geqrf).
   Reflectors<T> reflectors() const;
 
-  /// Whether a cholesky_qr plan handed over to the Householder tree on this data (waits). The panels of `blocked`
-  /// hand over by themselves and do not report it.
+  /// Which stage of a cholesky_qr plan answered on this data (waits).
+  Stage stage() const;
+  /// Whether a guard handed this data over to Householder reflections: that of a cholesky_qr plan (to the tree), or any
+  /// of those that the panels of a blocked one have (waits).
   bool fell_back() const;
 
   /// Factors another matrix of the same shape in the same memory: nothing is allocated after the first call. A

@@ -141,6 +141,7 @@ class QRStateOf final : public QRState<T> {
   }
 
   bool fell_back() override { return f_.fell_back(); }
+  Stage stage() override { return f_.stage(); }
   dense::Factorization<B, T>& factorization() { return f_; }
 
  private:

@@ -82,6 +82,10 @@ bool QR<T>::fell_back() const {
   return state_->fell_back();
 }
 template <class T>
+Stage QR<T>::stage() const {
+  return state_->stage();
+}
+template <class T>
 void QR<T>::refactor(MatrixView<const T> a) {
   state_->refactor({a, 0, 1});
 }

@@ -24,6 +24,7 @@ class QRState {
   virtual Matrix<T> null_space_basis(double tolerance) = 0;
   virtual Reflectors<T> reflectors() = 0;
   virtual bool fell_back() = 0;
+  virtual Stage stage() = 0;
   virtual void refactor(BatchView<const T> a) = 0;
 };
 

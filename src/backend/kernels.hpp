@@ -124,18 +124,24 @@ struct Apply {
 
 /// One n x n Cholesky factorization with its proof (see dense/cholesky_qr.hpp).
 ///
-/// With D = diag(G)^(1/2): G = D (R̂ᵀ R̂) D, R = R̂ D, W = R^-1, kappa = ‖R̂‖_F ‖R̂^-1‖_F. `failed` is set to 1
-/// when a pivot is not positive, anything is not finite, or kappa + n * rounding * kappa^2 exceeds `limit`;
-/// else it is left at its value (so that several passes share one flag).
+/// With D = diag(G)^(1/2): G = D (R̂ᵀ R̂ - shift I) D, R = R̂ D, W = R^-1, kappa = ‖R̂‖_F ‖R̂^-1‖_F, and the bound is
+/// kappa + n * rounding * kappa^2, infinite when a pivot is not positive or anything is not finite.
+/// `failed` is set to 1 when the bound exceeds `fit_limit`; else it is left at its value (so that several passes share
+/// one flag). R and W of a finite bound are given whatever the limits.
 template <class B, class T>
 struct GuardedCholesky {
-  DeviceMatrix<B, double> gram;                       // in: upper triangle read; destroyed
+  DeviceMatrix<B, double> gram;                       // in: upper triangle read, and kept
   DeviceMatrix<B, double> r;                          // out: R upper, zeros below, wide
   DeviceMatrix<B, double> inverse;                    // out: W = R^-1 upper, zeros below
-  typename B::template Pointer<std::int32_t> failed{};
+  typename B::template Pointer<std::int32_t> failed{};   // in/out, unless null
+  typename B::template Pointer<std::int32_t> verdict{};  // out, unless null: four flags, the bound is [0] within limit,
+                                                         // [1] beyond it, [2] beyond it but within fit_limit,
+                                                         // [3] beyond fit_limit
   typename B::template Pointer<double> condition{};   // out: one double, kappa's upper bound
   double limit = 0;
+  double fit_limit = 0;                               // >= limit: R still makes a preconditioner
   double rounding = 0;
+  double shift = 0;
 };
 
 /// Householder vectors from an orthonormal panel (Ballard, Demmel, Grigori, Jacquelin, Knight, Nguyen,
@@ -291,6 +297,9 @@ concept Vocabulary = requires(Q& q, typename B::template Pointer<T> p, typename 
   { q.trsm(Side::left, Triangle::upper, Op::none, Diagonal::non_unit, alpha, a, a) };     // B := alpha op(A)^-1 B or B op(A)^-1
   { q.gram(a, w, scratch) };                             // W := A^T A (upper triangle), products and sums in double
   { q.multiply_wide(a, w, a, scratch) };                 // Q := A W with double products and sums, rounded once to T
+                                                         // (optional: q.solve_wide(a, r, q), Q := A R^-1 by substitution
+                                                         // in double, Q and A apart, also under a condition)
+  { q.sketch(a, a) };                                    // S := Omega A, a CountSketch (backend/sketch.hpp)
   // -- QR tile kernels -------------------------------------------------------------------------------------------
   { q.factor(panel) };
   { q.factor_tree(panel) };

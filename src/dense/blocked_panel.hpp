@@ -108,7 +108,7 @@ void factor_panel_thin(typename B::Queue& queue, const DeviceSchedule<B>& tree,
   if (work.method.cholesky(panel.rows, b)) {
     CholeskyWorkspace<B, T> cholesky = work.cholesky.leading(panel.rows, b);
     cholesky.failed = work.flag(index);
-    cholesky_qr(queue, tree, panel, r, q, work.method.cholesky_passes, work.method.guard_limit, cholesky);
+    cholesky_qr(queue, tree, {}, panel, r, q, {work.method.cholesky_passes, work.method.guard_limit}, cholesky);
     return;
   }
   const auto copy = work.copy.block(0, 0, panel.rows, b);

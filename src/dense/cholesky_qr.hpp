@@ -1,30 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guarded Cholesky QR: R from the Gram matrix, in double, with a proof or a way back.
+// Guarded Cholesky QR: R from a Gram matrix in double, with a proof, a repair, or a way back.
 //
 //     G = AᵀA,  G = RᵀR,  Q = A R^-1
 //
-// float data: products and sums in double make one pass backward stable for R to kappa near 1e7
-// (Yamazaki, Tomov, Dongarra, SISC 2015), and Q from one double product, rounded once, orthogonal to 2e5.
-// double data: a second pass on Q (CholeskyQR2; Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa,
-// SISC 2020) repairs what kappa * eps lost, R := R2 R1.
-// The guard bounds the condition number of the column-scaled factor from above (‖R̂‖_F ‖R̂^-1‖_F, with the
-// Gram's own rounding added) on the device. When it fails, a flag there lets the CAQR kernels, which were
-// queued behind it and else do nothing, overwrite R and Q: the host never waits.
-// Cost: float m n (n + 1) flops and one read of A for R; each pass of double 2 m n^2 flops more.
+// One pass is backward stable as far as the Gram matrix's rounding, amplified by kappa, stays small: for float data,
+// with products and sums in double, R to kappa near 1e7 (Yamazaki, Tomov, Dongarra, SISC 2015) and Q from one double
+// product to 2e5; for double data nearly orthogonal columns. The guard bounds the condition number of the
+// column-scaled factor from above (‖R̂‖_F ‖R̂^-1‖_F, with the Gram's own rounding added), on the device, and its flags
+// let kernels that were queued behind it act, or else do nothing: the host never waits. Stages, in order:
+//
+//     one pass    the bound is within `limit`: R, and Q = A R^-1, are given.
+//     two passes  else A is multiplied by the inverse of some triangle P that makes its columns nearly orthonormal,
+//                 Q1 = A P^-1, and Q1 gets a pass of its own, R = R2 P. Its guard is the proof, whatever P is:
+//                 Q1 within a small condition bound has |Q1||P| within that bound times the columns of A.
+//                   float    P from G + shift (Fukaya, Kannan, Nakatsukasa, Yamamoto, Yanagisawa, SISC 2020), which
+//                            always exists and leaves Q1 a condition number near sqrt(shift) kappa
+//                   double   P = R of the first pass while n eps kappa^2 is small (CholeskyQR2, same paper); Q1 by
+//                            substitution, since a product with the inverse would lose kappa eps
+//     sketch      double beyond that: P = R of a CountSketch of A by the Householder tree (rand_cholQR: Higgins,
+//                 Szyld, Boman, Yamazaki, arXiv 2309.05868): Q1 is nearly orthonormal to kappa near 1 / eps
+//     tree        when the second guard refuses: CAQR overwrites R and Q.
+//
+// Cost: m n (n + 1) flops and one read of A for R, the same and one write more for Q. Two passes add two times m n^2
+// flops and 4 passes over the data (5 with Q), the sketch one read of A.
 #pragma once
+
+#include <cmath>
+#include <memory>
+
+#include <qrane/qr.hpp>
 
 #include "dense/caqr.hpp"
 
 namespace qrane::dense {
 
+/// How far one pass may go, and whether a second one is queued behind it.
+struct CholeskyGuard {
+  int passes = 1;
+  double limit = 0;
+};
+
+/// The rows of a sketch and its tree; a matrix without one has rows = 0.
+template <class B>
+struct Sketch {
+  Index rows = 0;
+  std::unique_ptr<DeviceSchedule<B>> tree;
+};
+
 template <class B, class T>
 struct CholeskyWorkspace {
   backend::DeviceMatrix<B, double> gram, r, inverse, r2;  // n x n
-  typename B::template Pointer<std::int32_t> failed{};
+  typename B::template Pointer<std::int32_t> flags{};     // GuardedCholesky::verdict of the first pass; [4]: to the tree
+  typename B::template Pointer<std::int32_t> failed{};    // a flag of the caller's, which is 0; null: flags[4]
   typename B::template Pointer<double> condition{};
-  backend::DeviceMatrix<B, T> v;        // m x n: Q of the first pass, and the fall-back's reflectors
-  typename B::template Pointer<T> t{};  // the fall-back's T factors
+  backend::DeviceMatrix<B, T> v;        // m x n: the sketch, then Q1, then the fall-back's reflectors
+  typename B::template Pointer<T> t{};  // T factors of the sketch's tree and of the fall-back's
   backend::Scratch<B> scratch;
+
+  static constexpr Index flag_count = 8;
 
   CholeskyWorkspace() = default;
   CholeskyWorkspace(Carver<B>& carver, Index rows, Index cols, Index t_elements) {
@@ -32,7 +65,7 @@ struct CholeskyWorkspace {
     r = carver.template matrix<double>(cols, cols);
     inverse = carver.template matrix<double>(cols, cols);
     r2 = carver.template matrix<double>(cols, cols);
-    failed = carver.template take<std::int32_t>(8);
+    flags = carver.template take<std::int32_t>(flag_count);
     condition = carver.template take<double>(2);
     v = carver.template matrix<T>(rows, cols);
     t = carver.template take<T>(t_elements);
@@ -41,6 +74,8 @@ struct CholeskyWorkspace {
     scratch.bytes = std::max<Index>(std::min<Index>(chunk_bytes, 16 * rows * cols), 32 * cols * 8) + 65536;
     scratch.data = carver.template take<std::byte>(scratch.bytes);
   }
+
+  typename B::template Pointer<std::int32_t> to_tree() const { return failed ? failed : flags + 4; }
 
   /// The same memory for a smaller matrix.
   CholeskyWorkspace leading(Index rows, Index cols) const {
@@ -51,47 +86,114 @@ struct CholeskyWorkspace {
   }
 };
 
-/// Gram matrix and guarded factor of `a` into work.r and work.inverse.
+/// The stage that answered, from the flags on the device; waits.
 template <class B, class T>
-void guarded_pass(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a, double limit,
-                  const backend::DeviceMatrix<B, double>& r, const CholeskyWorkspace<B, T>& work) {
-  queue.gram(a, work.gram, work.scratch);
+Stage stage_of(typename B::Queue& queue, const CholeskyWorkspace<B, T>& work) {
+  std::int32_t flags[5] = {};
+  queue.download(work.flags, flags, 5);
+  if (flags[0] != 0) return Stage::one_pass;
+  if (flags[4] != 0) return Stage::tree;
+  return sizeof(T) == 4 || flags[3] == 0 ? Stage::two_passes : Stage::sketch;
+}
+
+/// The guarded factor of work.gram into r and work.inverse; limits and flags are the caller's.
+template <class B, class T>
+backend::GuardedCholesky<B, T> cholesky_task(const CholeskyWorkspace<B, T>& work,
+                                             const backend::DeviceMatrix<B, double>& r) {
   backend::GuardedCholesky<B, T> c;
   c.gram = work.gram;
   c.r = r;
   c.inverse = work.inverse;
-  c.failed = work.failed;
   c.condition = work.condition;
-  c.limit = limit;
   c.rounding = 0x1p-53;
-  queue.guarded_cholesky(c);
+  return c;
 }
 
-/// R (n x n) and, when q.cols > 0, the thin Q of a; a is only read.
+/// Q1 = A P^-1 into work.v, P in work.r. `hopeless` is the flag of a first factor that is no preconditioner.
 template <class B, class T>
-void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const backend::DeviceMatrix<B, T>& a,
-                 const backend::DeviceMatrix<B, T>& r, const backend::DeviceMatrix<B, T>& q, int passes, double limit,
-                 const CholeskyWorkspace<B, T>& work) {
-  using backend::DeviceMatrix;
-  using backend::Part;
-  const bool thin = q.cols > 0;
-  queue.fill(DeviceMatrix<B, T>{cast_pointer<T>(work.failed), 1, 1, 1, 0, 1}, T(0), T(0));
-  guarded_pass(queue, a, limit, work.r, work);
-  if (passes == 1) {
-    queue.narrow(work.r, r, Part::upper);
-    if (thin) queue.multiply_wide(a, work.inverse, q, work.scratch);
-  } else {
-    // Q1 = A R1^-1 is orthonormal to kappa * eps; its own factor R2 is near the identity
+void precondition(typename B::Queue& queue, const Sketch<B>& sketch, const backend::DeviceMatrix<B, T>& a,
+                  typename B::template Pointer<std::int32_t> hopeless, const CholeskyWorkspace<B, T>& work) {
+  using namespace backend;
+  const Index n = a.cols;
+  if constexpr (sizeof(T) == 4) {
+    // The Gram matrix's rounding is some n 2^-53 of its scaled norm: with 16 times that added it is positive definite.
+    // sqrt(16 * 192 * 2^-53) * 1e8 = 58: what is left of float's largest condition number. The inverse loses
+    // 2^-53 / sqrt(shift) in Q1, far below float's own rounding.
+    auto shifted = cholesky_task<B, T>(work, work.r);
+    shifted.limit = shifted.fit_limit = 1e300;
+    shifted.shift = 16.0 * static_cast<double>(n) * 0x1p-53;
+    queue.guarded_cholesky(shifted);
     queue.multiply_wide(a, work.inverse, work.v, work.scratch);
-    const double near_orthonormal = 4.0 * static_cast<double>(a.cols) + 16;  // ‖I‖_F² is n already
-    guarded_pass(queue, work.v, near_orthonormal, work.r2, work);
-    if constexpr (sizeof(T) == sizeof(double)) {
-      queue.gemm(backend::Op::none, backend::Op::none, 1.0, work.r2, work.r, 0.0, r);
+  } else {
+    if (sketch.rows > 0) {
+      auto hard = queue.when(hopeless);
+      const DeviceMatrix<B, T> s{work.v.data, sketch.rows, n, sketch.rows, 0, 1};
+      hard.sketch(a, s);
+      caqr(hard, ImplicitQ<B, T>{sketch.tree.get(), s, work.t});
+      hard.copy(s.block(0, 0, n, n), work.r, Part::upper);
     }
-    if (thin) queue.multiply_wide(work.v, work.inverse, q, work.scratch);
+    if constexpr (requires { queue.solve_wide(a, work.r, work.v); }) {
+      queue.solve_wide(a, work.r, work.v);
+    } else {
+      queue.copy(a, work.v, Part::all);
+      queue.trsm(backend::Side::right, Triangle::upper, Op::none, Diagonal::non_unit, 1.0, work.r, work.v);
+    }
+  }
+}
+
+/// R and thin Q from two passes, under the queue's condition; work.to_tree() is set when Q1 is not as it should be.
+template <class B, class T>
+void two_passes(typename B::Queue& queue, const Sketch<B>& sketch, const backend::DeviceMatrix<B, T>& a,
+                const backend::DeviceMatrix<B, T>& r, const backend::DeviceMatrix<B, T>& q,
+                typename B::template Pointer<std::int32_t> hopeless, const CholeskyWorkspace<B, T>& work) {
+  const auto n = static_cast<double>(a.cols);
+  precondition(queue, sketch, a, hopeless, work);
+  queue.gram(work.v, work.gram, work.scratch);
+  auto second = cholesky_task<B, T>(work, work.r2);
+  second.failed = work.to_tree();
+  // Orthonormal columns have n. double: as for one pass. float: what Q1's own rounding leaves in a column,
+  // 2^-24 sqrt(n) times ‖R̂2^-1‖ = limit / sqrt(n), is half of the 30 p 2^-24 allowed.
+  second.limit = second.fit_limit = sizeof(T) == 8 ? std::sqrt(n * (2 * n + 10)) : 15 * (n + 10);
+  queue.guarded_cholesky(second);
+  queue.multiply_wide(work.r2, work.r, work.gram, work.scratch);  // R = R2 P
+  queue.narrow(work.gram, r, backend::Part::upper);
+  if (q.cols > 0) queue.multiply_wide(work.v, work.inverse, q, work.scratch);
+}
+
+/// R (n x n) and, when q.cols > 0, the thin Q of a; a is only read. `tree` is CAQR's of a.
+template <class B, class T>
+void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const Sketch<B>& sketch,
+                 const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& r,
+                 const backend::DeviceMatrix<B, T>& q, const CholeskyGuard& guard,
+                 const CholeskyWorkspace<B, T>& work) {
+  using namespace backend;
+  const bool thin = q.cols > 0, repairs = guard.passes > 1;
+  // whether a first factor that is no preconditioner leaves another
+  const bool rescues = sizeof(T) == 4 || sketch.rows > 0;
+  constexpr Index flags = CholeskyWorkspace<B, T>::flag_count * sizeof(std::int32_t) / sizeof(T);
+  queue.fill(DeviceMatrix<B, T>{cast_pointer<T>(work.flags), flags, 1, flags, 0, 1}, T(0), T(0));
+  const auto within = work.flags, beyond = work.flags + 1, fit = work.flags + 2, hopeless = work.flags + 3;
+
+  queue.gram(a, work.gram, work.scratch);
+  auto first = cholesky_task<B, T>(work, work.r);
+  first.verdict = work.flags;
+  first.limit = guard.limit;
+  // n 2^-53 kappa^2 <= 1/64: what the rounding of G may take from the orthogonality of A R^-1
+  const double fit_limit = std::sqrt(0x1p47 / static_cast<double>(std::max<Index>(a.cols, 1)));
+  first.fit_limit = repairs ? std::max(guard.limit, fit_limit) : guard.limit;
+  if (!repairs || !rescues) first.failed = work.to_tree();
+  queue.guarded_cholesky(first);
+  queue.narrow(work.r, r, Part::upper);
+  if (thin) {
+    auto good = queue.when(within);
+    good.multiply_wide(a, work.inverse, q, work.scratch);
+  }
+  if (repairs) {
+    auto hard = queue.when(rescues ? beyond : fit);
+    two_passes(hard, sketch, a, r, q, hopeless, work);
   }
   // the way back
-  auto fallback = queue.when(work.failed);
+  auto fallback = queue.when(work.to_tree());
   fallback.copy(a, work.v, Part::all);
   const ImplicitQ<B, T> implicit{&tree, work.v, work.t};
   caqr(fallback, implicit);

@@ -35,7 +35,8 @@ struct Pieces {
     if (plan.q == QForm::none || plan.q == QForm::thin) r_ = carver.template matrix<T>(k, n, batch);
     if (plan.q == QForm::thin) q_ = carver.template matrix<T>(m, k, batch);
     if (plan.algorithm == Algorithm::cholesky_qr) {
-      cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, schedule_of(plan, m, k).t_elements);
+      const Index t_elements = std::max(schedule_of(plan, m, k).t_elements, schedule_of(plan, plan.sketch_rows, k).t_elements);
+      cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, t_elements);
       return;
     }
     v_ = in_place ? *in_place : carver.template matrix<T>(m, n, batch);
@@ -90,7 +91,7 @@ class Factorization : Pieces<B, T> {
   void run(const Mat& a) {
     if (plan_.count == 0) return;
     if (plan_.algorithm == Algorithm::cholesky_qr) {
-      cholesky_qr(queue_, *tree_, a, r_, q_, plan_.passes, plan_.guard_limit, cholesky_);
+      cholesky_qr(queue_, *tree_, sketch_, a, r_, q_, {plan_.passes, plan_.guard_limit}, cholesky_);
       return;
     }
     if (!(a.data == v_.data)) queue_.copy(a, v_, backend::Part::all);
@@ -165,11 +166,12 @@ class Factorization : Pieces<B, T> {
 
   /// Cholesky QR's guard, or that of any of blocked's panels, refused.
   bool fell_back() {
-    if (plan_.algorithm == Algorithm::blocked) return blocked_fell_back();
-    if (plan_.algorithm != Algorithm::cholesky_qr) return false;
-    std::int32_t failed = 0;
-    queue_.download(cholesky_.failed, &failed, 1);
-    return failed != 0;
+    return plan_.algorithm == Algorithm::blocked ? blocked_fell_back() : stage() == Stage::tree;
+  }
+
+  Stage stage() {
+    if (plan_.algorithm != Algorithm::cholesky_qr) return Stage::planned;
+    return stage_of(queue_, cholesky_);
   }
 
  private:
@@ -199,6 +201,11 @@ class Factorization : Pieces<B, T> {
       tree_ = std::make_unique<DeviceSchedule<B>>(
           queue_, make_schedule(plan_.rows, plan_.cols, plan_.count, plan_.panel_cols, shape));
     }
+    if (plan_.sketch_rows > 0) {
+      sketch_.rows = plan_.sketch_rows;
+      sketch_.tree = std::make_unique<DeviceSchedule<B>>(
+          queue_, make_schedule(plan_.sketch_rows, plan_.cols, 1, plan_.panel_cols, shape));
+    }
   }
 
   /// apply_blocked over as many columns at a time as the workspace is wide.
@@ -216,6 +223,7 @@ class Factorization : Pieces<B, T> {
   Plan plan_;
   std::unique_ptr<DeviceSchedule<B>> tree_;
   BlockedSchedule<B> blocked_schedule_;
+  Sketch<B> sketch_;
   Buffer<B> memory_;
   Buffer<B> tau_;
 };

@@ -20,6 +20,12 @@ constexpr std::array<std::pair<Algorithm, const char*>, 5> algorithm_names{{{Alg
 constexpr std::array<std::pair<QForm, const char*>, 4> form_names{
     {{QForm::implicit, "implicit"}, {QForm::thin, "thin"}, {QForm::lapack, "lapack"}, {QForm::none, "none"}}};
 
+constexpr std::array<std::pair<Stage, const char*>, 5> stage_names{{{Stage::planned, "planned"},
+                                                                    {Stage::one_pass, "one pass"},
+                                                                    {Stage::two_passes, "two passes"},
+                                                                    {Stage::sketch, "sketch"},
+                                                                    {Stage::tree, "tree"}}};
+
 template <class Names, class Value>
 const char* name_of(const Names& names, Value value) {
   for (const auto& [v, name] : names)
@@ -41,6 +47,7 @@ auto value_of(const Names& names, const std::string& text, const char* what) {
 
 const char* to_string(Algorithm algorithm) { return name_of(algorithm_names, algorithm); }
 const char* to_string(QForm form) { return name_of(form_names, form); }
+const char* to_string(Stage stage) { return name_of(stage_names, stage); }
 Algorithm algorithm_from_string(const std::string& name) { return value_of(algorithm_names, name, "algorithm"); }
 QForm q_form_from_string(const std::string& name) { return value_of(form_names, name, "form of Q"); }
 
@@ -57,9 +64,10 @@ std::string Plan::explain() const {
           << ", Householder vectors rebuilt, trailing matrix by two products";
       break;
     case Algorithm::cholesky_qr:
-      out << ": " << passes << " pass" << (passes > 1 ? "es" : "")
-          << " over a Gram matrix in double; a condition bound above " << guard_limit
-          << " hands over to caqr on the device";
+      out << ": one pass over a Gram matrix in double; on the device, a condition bound above " << guard_limit
+          << " calls for a second pass";
+      if (sketch_rows > 0) out << ", a hopeless one for a sketch of " << sketch_rows << " rows before it";
+      out << ", and what that leaves far from orthonormal goes to caqr";
       break;
     case Algorithm::automatic: break;
   }

@@ -2,6 +2,7 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -97,6 +98,28 @@ void check_options(const Plan& p, const Options& o, const DeviceProfile& device)
   }
 }
 
+/// How far one pass of Cholesky QR is trusted (docs/numerics.md), and what comes after it.
+void plan_guard(Plan& p, bool panels) {
+  const Index n = panels ? p.panel_cols : p.cols;
+  if (p.scalar_bytes == 4) {
+    // Double Gram: R alone to 1e7 (Yamazaki, Tomov, Dongarra 2015). An explicit Q from one pass loses kappa^2 * 2^-53:
+    // 2e5 keeps that near float's own rounding, and 5e4 near that of one panel among many, which has no second pass.
+    p.guard_limit = panels ? 5e4 : p.q == QForm::thin ? 2e5 : 1e7;
+    p.passes = panels ? 1 : 2;
+  } else {
+    // Nearly orthonormal columns, whose bound is n at least: ‖R̂^-1‖_2^2 <= bound^2 / n - (n - 1)^2 / n <= n + 12, and
+    // that times the Gram matrix's relative rounding is what Q loses of its orthogonality.
+    const auto cols = static_cast<double>(n);
+    p.guard_limit = std::sqrt(cols * (2 * cols + 10));
+    p.passes = 2;
+    // 8 n rows embed n columns well enough; more of them keep a wide device busy, at no cost beside reading A
+    constexpr Index busy = 1 << 18;
+    const Index rows = std::max({8 * n, std::min(busy / std::max<Index>(n, 1), p.rows / 16), Index{1}});
+    if (!panels && p.rows >= 32 * n) p.sketch_rows = (rows + 31) / 32 * 32;
+    if (p.sketch_rows > p.rows) p.sketch_rows = 0;
+  }
+}
+
 }  // namespace
 
 Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count, int scalar_bytes,
@@ -148,14 +171,7 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
                       : cached          ? tuned.arity
                                         : std::max<Index>(tuned.arity, tuned.min_block_rows / tree_cols);
   p.arity = static_cast<int>(std::clamp<Index>(arity, 2, std::max<Index>(2, most_heads)));
-  if (p.algorithm == Algorithm::cholesky_qr || cholesky_panels) {
-    // float data, double Gram: one pass (Yamazaki, Tomov, Dongarra 2015); double data: a second pass takes
-    // the error from kappa * eps to eps as long as the first factor exists
-    p.passes = scalar_bytes == 4 ? 1 : 2;
-    // An explicit Q from one pass loses kappa^2 * 2^-53: 2e5 keeps that near float's own rounding, and 5e4 near
-    // that of one panel among many.
-    p.guard_limit = scalar_bytes == 8 ? 1e7 : cholesky_panels ? 5e4 : p.q == QForm::thin ? 2e5 : 1e7;
-  }
+  if (p.algorithm == Algorithm::cholesky_qr || cholesky_panels) plan_guard(p, cholesky_panels);
   return p;
 }
 

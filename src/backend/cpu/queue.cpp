@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "backend/cpu/blas.hpp"
+#include "backend/sketch.hpp"
 
 // OpenBLAS only; with another BLAS its own threading stays as it is.
 extern "C" {
@@ -381,6 +382,21 @@ void Queue::multiply_wide(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, D
   });
 }
 
+template <class T>
+void Queue::sketch(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> s) {
+  if (skip()) return;
+  const auto groups = static_cast<std::uint32_t>(s.rows / 32);
+  workers_->run(a.cols, a.rows * a.cols, [&](Index j, int) {
+    const T* x = a.data + j * a.ld;
+    T* y = s.data + j * s.ld;
+    std::fill(y, y + s.rows, T(0));
+    for (Index i = 0; i < a.rows; ++i) {
+      const auto row = static_cast<std::uint32_t>(i);
+      y[count_sketch::target(row, groups)] += count_sketch::sign(row) ? -x[i] : x[i];
+    }
+  });
+}
+
 std::vector<DeviceInfo> device_infos() {
   DeviceInfo d;
   d.backend = Backend::cpu;
@@ -419,7 +435,8 @@ std::vector<DeviceInfo> device_infos() {
   template void Queue::trsm(Side, Triangle, Op, Diagonal, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);    \
   template void Queue::gram(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, Scratch<Cpu>);                  \
   template void Queue::multiply_wide(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>,  \
-                                     Scratch<Cpu>);
+                                     Scratch<Cpu>);                                                          \
+  template void Queue::sketch(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

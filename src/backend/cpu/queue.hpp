@@ -65,6 +65,9 @@ class Queue {
   void multiply_wide(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, DeviceMatrix<Cpu, T> q, Scratch<Cpu> scratch);
 
   template <class T>
+  void sketch(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> s);
+
+  template <class T>
   void factor(const Panel<Cpu, T>& panel);
   template <class T>
   void factor_tree(const Panel<Cpu, T>& panel);

@@ -12,6 +12,9 @@ namespace {
 
 using Wide = DeviceMatrix<Cpu, double>;
 
+/// Below this a squared column norm may owe its leading digits to underflow in the products.
+constexpr double least_diagonal = 0x1p-980;
+
 double& at(const Wide& a, Index i, Index j) { return a.data[i + j * a.ld]; }
 
 /// Upper Cholesky factor of the scaled Gram matrix, in place; false when a pivot is not positive.
@@ -53,17 +56,22 @@ double frobenius_upper(const Wide& a) {
   return std::sqrt(sum);
 }
 
-/// One matrix of GuardedCholesky; returns the bound on the condition number, infinity when there is none.
-double guarded(const Wide& g, const Wide& r, const Wide& w) {
-  const Index n = g.cols;
+/// One matrix of GuardedCholesky; returns kappa, infinity when there is none.
+double guarded(const Wide& gram, double shift, const Wide& r, const Wide& w) {
+  const Index n = gram.cols;
+  std::vector<double> copy(static_cast<std::size_t>(n * n));
+  const Wide g{copy.data(), n, n, n, 0, 1};
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i <= j; ++i) at(g, i, j) = at(gram, i, j);
   std::vector<double> d(static_cast<std::size_t>(n));
   bool positive = true;
   for (Index j = 0; j < n; ++j) {
     d[static_cast<std::size_t>(j)] = std::sqrt(at(g, j, j));
-    positive = positive && at(g, j, j) > 0 && std::isfinite(at(g, j, j));
+    positive = positive && at(g, j, j) >= least_diagonal && std::isfinite(at(g, j, j));
   }
   for (Index j = 0; j < n; ++j)
     for (Index i = 0; i < n; ++i) at(r, i, j) = at(w, i, j) = 0;
+  for (Index j = 0; j < n; ++j) at(g, j, j) *= 1 + shift;
   if (!positive || !factor_scaled(g, d)) return INFINITY;
   for (Index j = 0; j < n; ++j)
     for (Index i = 0; i <= j; ++i) at(r, i, j) = at(g, i, j);
@@ -83,10 +91,17 @@ template <class T>
 void Queue::guarded_cholesky(const GuardedCholesky<Cpu, T>& c) {
   if (skip()) return;
   const double n = static_cast<double>(c.gram.cols);
-  const double kappa = guarded(c.gram, c.r, c.inverse);
+  const double kappa = guarded(c.gram, c.shift, c.r, c.inverse);
   const double bound = kappa + n * c.rounding * kappa * kappa;
+  const bool within = bound <= c.limit, fit = bound <= c.fit_limit;
   *c.condition = bound;
-  if (!(bound <= c.limit)) *c.failed = 1;
+  if (c.failed && !fit) *c.failed = 1;
+  if (c.verdict) {
+    c.verdict[0] = within;
+    c.verdict[1] = !within;
+    c.verdict[2] = !within && fit;
+    c.verdict[3] = !within && !fit;
+  }
 }
 
 template <class T>

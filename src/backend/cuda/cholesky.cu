@@ -44,7 +44,7 @@ struct Shared {
 int shared_bytes(int tiles) { return (tile_count(tiles) * 64 + tiles * 8 + 2) * 8; }
 
 /// The scaled upper triangle; rows and columns past n are those of the identity.
-__device__ void load_scaled(const DeviceMatrix<Cuda, double>& gram, int tiles, const Shared& s) {
+__device__ void load_scaled(const DeviceMatrix<Cuda, double>& gram, double shift, int tiles, const Shared& s) {
   const int n = static_cast<int>(gram.rows);
   for (int j = threadIdx.x; j < tiles * 8; j += threads) {
     const double d = j < n ? gram.data[j + j * gram.ld] : 1.0;
@@ -55,7 +55,7 @@ __device__ void load_scaled(const DeviceMatrix<Cuda, double>& gram, int tiles, c
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int j = warp; j < tiles * 8; j += warps)
     for (int i = lane; i < (j / 8 + 1) * 8; i += 32) {
-      double x = i == j ? 1.0 : 0.0;
+      double x = i == j ? 1.0 + shift : 0.0;
       if (i < j && j < n) x = gram.data[i + j * gram.ld] / s.scale[i] / s.scale[j];
       s.at(i, j) = x;
     }
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(threads)
                  reinterpret_cast<int*>(shared + tile_count(tiles) * 64 + tiles * 8)};
   if (threadIdx.x == 0) *s.broken = 0;
   __syncthreads();
-  load_scaled(task.gram, tiles, s);
+  load_scaled(task.gram, task.shift, tiles, s);
   __syncthreads();
   factor(tiles, s);
   const double norm = sqrt(store_and_measure<false>(task.r, n, s));
@@ -239,9 +239,16 @@ __global__ void __launch_bounds__(threads)
   const double inverse_norm = sqrt(store_and_measure<true>(task.inverse, n, s));
   if (threadIdx.x != 0) return;
   const double kappa = norm * inverse_norm;
-  const bool good = *s.broken == 0 && isfinite(kappa) && kappa + n * task.rounding * kappa * kappa <= task.limit;
-  if (!good) *task.failed = 1;
-  if (task.condition != nullptr) *task.condition = *s.broken == 0 && isfinite(kappa) ? kappa : HUGE_VAL;
+  const double bound = *s.broken == 0 && isfinite(kappa) ? kappa + n * task.rounding * kappa * kappa : HUGE_VAL;
+  const bool within = bound <= task.limit, fit = bound <= task.fit_limit;
+  if (task.failed != nullptr && !fit) *task.failed = 1;
+  if (task.verdict != nullptr) {
+    task.verdict[0] = within;
+    task.verdict[1] = !within;
+    task.verdict[2] = !within && fit;
+    task.verdict[3] = !within && !fit;
+  }
+  if (task.condition != nullptr) *task.condition = bound;
 }
 
 }  // namespace
@@ -258,8 +265,8 @@ void launch_guarded_cholesky(const Launch& launch, const GuardedCholesky<Cuda, T
   const Index n = task.gram.rows;
   detail::check(n <= max_cholesky(), ErrorCode::invalid_argument, "guarded_cholesky of ", n,
                 " columns: this device takes up to ", max_cholesky());
-  const GuardedCholesky<Cuda, double> plain{task.gram,      task.r,     task.inverse, task.failed,
-                                            task.condition, task.limit, task.rounding};
+  const GuardedCholesky<Cuda, double> plain{task.gram,      task.r,     task.inverse,   task.failed,   task.verdict,
+                                            task.condition, task.limit, task.fit_limit, task.rounding, task.shift};
   const int bytes = shared_bytes(static_cast<int>((n + 7) / 8));
   check_cuda(cudaFuncSetAttribute(guarded_cholesky_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
              "cudaFuncSetAttribute(guarded_cholesky)");

@@ -80,6 +80,15 @@ template <class T>
 void launch_multiply_wide(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
                           const DeviceMatrix<Cuda, T>& q);
 
+// solve_wide.cu: Q := A R^-1, R upper triangular and held in shared memory; Q and A apart
+std::int32_t max_fused_solve();
+void launch_solve_wide(const Launch& launch, const DeviceMatrix<Cuda, double>& a, const DeviceMatrix<Cuda, double>& r,
+                       const DeviceMatrix<Cuda, double>& q);
+
+// sketch.cu: s.rows is a multiple of 32
+template <class T>
+void launch_sketch(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, T>& s);
+
 // cholesky.cu: one block
 /// Largest n of launch_guarded_cholesky on the current device.
 std::int32_t max_cholesky();

@@ -2,6 +2,8 @@
 // CUDA queue: memory traffic, timing, and the calls of the launchers.
 #include "backend/cuda/queue.hpp"
 
+#include <algorithm>
+
 #include "backend/cuda/state.hpp"
 
 namespace qrane::backend::cuda {
@@ -54,7 +56,8 @@ Limits Queue::limits(T) const {
   limits.max_panel_cols = 32;
   limits.max_block_rows = max_block_rows<T>();
   limits.max_allocation_bytes = state_->memory_bytes();
-  limits.max_cholesky = max_cholesky();
+  // what is queued under the guard's flags must not need cuBLAS
+  limits.max_cholesky = std::min({max_cholesky(), max_fused_gram, max_fused_multiply(), max_fused_solve()});
   limits.has_double = true;
   return limits;
 }
@@ -134,6 +137,17 @@ template <class T>
 void Queue::first_not_finite(DeviceMatrix<Cuda, T> a, std::int64_t* row_col, Scratch<Cuda> scratch) {
   const DeviceScope scope(state_->device());
   launch_first_not_finite(launch(), a, row_col, scratch);
+}
+
+void Queue::solve_wide(DeviceMatrix<Cuda, double> a, DeviceMatrix<Cuda, double> r, DeviceMatrix<Cuda, double> q) {
+  const DeviceScope scope(state_->device());
+  launch_solve_wide(launch(), a, r, q);
+}
+
+template <class T>
+void Queue::sketch(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, T> s) {
+  const DeviceScope scope(state_->device());
+  launch_sketch(launch(), a, s);
 }
 
 template <class T>
@@ -258,6 +272,7 @@ std::int32_t Queue::max_residual_columns() const {
   template void Queue::sum_abs<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                        \
   template void Queue::max_abs<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                        \
   template void Queue::first_not_finite<T>(DeviceMatrix<Cuda, T>, std::int64_t*, Scratch<Cuda>);         \
+  template void Queue::sketch<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>);                          \
   template void Queue::factor<T>(const Panel<Cuda, T>&);                                                 \
   template void Queue::factor_tree<T>(const Panel<Cuda, T>&);                                            \
   template void Queue::apply_qt_h<T>(const Apply<Cuda, T>&);                                             \

@@ -90,6 +90,11 @@ class Queue {
   void multiply_wide(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, DeviceMatrix<Cuda, T> q,
                      Scratch<Cuda> scratch);
 
+  /// Optional in the vocabulary: q := a r^-1 by substitution, up to limits().max_cholesky columns.
+  void solve_wide(DeviceMatrix<Cuda, double> a, DeviceMatrix<Cuda, double> r, DeviceMatrix<Cuda, double> q);
+  template <class T>
+  void sketch(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, T> s);
+
   template <class T>
   void factor(const Panel<Cuda, T>& panel);
   template <class T>

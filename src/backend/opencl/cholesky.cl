@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One n x n Cholesky factorization with its proof, by one group: G = D (Rs^T Rs) D with D = diag(G)^(1/2),
 // then Rs^-1, kappa = |Rs|_F |Rs^-1|_F and the verdict (backend/kernels.hpp, GuardedCholesky; method of Yamazaki,
-// Tomov, Dongarra, SISC 2015, for the scaling). G's upper triangle is worked on in place; Rs and Rs^-1 grow in
-// the outputs and get their scale back at the end. On failure the outputs are identities.
+// Tomov, Dongarra, SISC 2015, for the scaling). The scaled G is worked on where Rs^-1 will be; Rs and Rs^-1 grow in
+// the outputs and get their scale back at the end. Where there is no finite bound the outputs are identities.
 // Flops: 2 n^3 / 3. Local memory: 2 n + WG wide numbers. Needs cl_khr_fp64.
 
 // The sum of all work-items' values, in every work-item; fixed order.
@@ -53,27 +53,33 @@ void invert_upper(__global const wide* r, long ldr, __global wide* x, long ldx, 
   }
 }
 
-KERNEL guarded_cholesky(CONDITION, MATRIX(gram), MATRIX(r), MATRIX(inverse), BUFFER(failed), BUFFER(bound),
-                        const int given_n, const wide limit, const wide rounding, __local wide* s_work) {
+// Below this a column norm may owe its leading digits to underflow in its square.
+#define LEAST_SCALE 0x1p-490
+
+KERNEL guarded_cholesky(CONDITION, MATRIX(gram), MATRIX(r), MATRIX(inverse), BUFFER(failed), BUFFER(verdict),
+                        BUFFER(bound), const int given_n, const wide limit, const wide fit_limit, const wide rounding,
+                        const wide shift, __local wide* s_work) {
   const bool wanted = WANTED;
   const int n = wanted ? given_n : 0;
   __local wide s_values[WG];
   __local wide* s_scale = s_work;
   __local wide* s_row = s_work + n;
   const int id = (int)get_local_id(0);
-  __global wide* g = AT(wide, gram);
+  __global const wide* g = AT(const wide, gram);
   __global wide* r = AT(wide, r);
   __global wide* x = AT(wide, inverse);
   for (int i = id; i < n; i += WG) s_scale[i] = sqrt(g[i + i * gram_ld]);
   barrier(CLK_LOCAL_MEM_FENCE);
   FOR_EACH(e, (long)n * n) {
     const long i = e % n, k = e / n;
-    if (i <= k) g[i + k * gram_ld] = i == k && s_scale[k] > 0 && isfinite(s_scale[k]) ? 1 : g[i + k * gram_ld] / s_scale[i] / s_scale[k];
+    const wide pivot = s_scale[k] >= LEAST_SCALE && isfinite(s_scale[k]) ? 1 + shift : -1;
+    if (i <= k) x[i + k * inverse_ld] = i == k ? pivot : g[i + k * gram_ld] / s_scale[i] / s_scale[k];
     if (i > k) r[i + k * r_ld] = 0;
   }
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 
-  int good = factor_scaled(g, gram_ld, r, r_ld, n, s_row);
+  const int factored = factor_scaled(x, inverse_ld, r, r_ld, n, s_row);
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   invert_upper(r, r_ld, x, inverse_ld, n);
   barrier(CLK_GLOBAL_MEM_FENCE);
   wide r_square = 0, x_square = 0;
@@ -86,8 +92,8 @@ KERNEL guarded_cholesky(CONDITION, MATRIX(gram), MATRIX(r), MATRIX(inverse), BUF
   x_square = group_sum(x_square, s_values);
   wide kappa = sqrt(r_square) * sqrt(x_square);
   kappa += n * rounding * kappa * kappa;
-  if (!good || isnan(kappa)) kappa = INFINITY;
-  good = kappa <= limit;
+  if (!factored || isnan(kappa)) kappa = INFINITY;
+  const int good = isfinite(kappa), within = kappa <= limit, fit = kappa <= fit_limit;
   FOR_EACH(e, (long)n * n) {
     const long i = e % n, k = e / n;
     if (good && i <= k) {
@@ -99,6 +105,12 @@ KERNEL guarded_cholesky(CONDITION, MATRIX(gram), MATRIX(r), MATRIX(inverse), BUF
   }
   if (wanted && id == 0) {
     AT(wide, bound)[0] = kappa;
-    if (!good) AT(int, failed)[0] = 1;
+    if (failed_at >= 0 && !fit) AT(int, failed)[0] = 1;
+    if (verdict_at >= 0) {
+      AT(int, verdict)[0] = within;
+      AT(int, verdict)[1] = !within;
+      AT(int, verdict)[2] = !within && fit;
+      AT(int, verdict)[3] = !within && !fit;
+    }
   }
 }

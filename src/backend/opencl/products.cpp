@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Library products: gemm.cl in its three typings and trsm.cl.
+// Library products: gemm.cl in its three typings, trsm.cl and sketch.cl.
 #include <algorithm>
 
 #include "backend/opencl/queue.hpp"
@@ -128,6 +128,16 @@ void Queue::multiply_wide(const Matrix<T>& a, const Matrix<double>& w, const Mat
   run_product<T>(*device_, condition_, wide_typing<T>(*device_), product, a, w, q, Scratch<OpenCL>{});
 }
 
+template <class T>
+void Queue::sketch(const Matrix<T>& a, const Matrix<T>& s) {
+  check_scalar<T>(*device_);
+  const Index elements = s.rows * s.cols;
+  if (elements == 0) return;
+  const int work_group = device_->work_group(64);
+  device_->launch(device_->kernel({"sketch.cl"}, "sketch", real_defines<T>(work_group)),
+                  (elements + work_group - 1) / work_group, work_group, condition_, a, s, a.rows, s.rows, elements);
+}
+
 namespace {
 constexpr int solve_rows = 32;  // NB of trsm.cl
 }
@@ -186,7 +196,8 @@ void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha
   template void Queue::gemm(Op, Op, T, const Matrix<T>&, const Matrix<T>&, T, const Matrix<T>&);                  \
   template void Queue::trsm(Side, Triangle, Op, Diagonal, T, const Matrix<T>&, const Matrix<T>&);                 \
   template void Queue::gram(const Matrix<T>&, const Matrix<double>&, Scratch<OpenCL>);                            \
-  template void Queue::multiply_wide(const Matrix<T>&, const Matrix<double>&, const Matrix<T>&, Scratch<OpenCL>);
+  template void Queue::multiply_wide(const Matrix<T>&, const Matrix<double>&, const Matrix<T>&, Scratch<OpenCL>); \
+  template void Queue::sketch(const Matrix<T>&, const Matrix<T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -2,7 +2,7 @@
 // The vocabulary on OpenCL devices of any vendor, in kernels of our own (the .cl files beside this one):
 // OpenCL 1.2, one-dimensional work-groups, one in-order command queue.
 // Files: device.cpp (device, memory, launches), queue.cpp (memory, movement, reductions),
-// products.cpp (gemm, trsm, gram, multiply_wide), tiles.cpp (QR tile kernels, the small dense pieces and
+// products.cpp (gemm, trsm, gram, multiply_wide, sketch), tiles.cpp (QR tile kernels, the small dense pieces and
 // the robust PCA pass). Every member of the vocabulary is available under a condition.
 #pragma once
 
@@ -81,6 +81,9 @@ class Queue {
   void gram(const Matrix<T>& a, const Matrix<double>& w, Scratch<OpenCL> scratch);
   template <class T>
   void multiply_wide(const Matrix<T>& a, const Matrix<double>& w, const Matrix<T>& q, Scratch<OpenCL> scratch);
+
+  template <class T>
+  void sketch(const Matrix<T>& a, const Matrix<T>& s);
 
   template <class T>
   void factor(const Panel<OpenCL, T>& panel);

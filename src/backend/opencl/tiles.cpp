@@ -131,7 +131,8 @@ void Queue::guarded_cholesky(const GuardedCholesky<OpenCL, T>& cholesky) {
   const int work_group = device_->work_group(device_->is_gpu() ? 256 : 64);
   device_->launch(device_->kernel({"cholesky.cl"}, "guarded_cholesky", real_defines<double>(work_group)), n > 0,
                   work_group, condition_, cholesky.gram, cholesky.r, cholesky.inverse, cholesky.failed,
-                  cholesky.condition, static_cast<int>(n), cholesky.limit, cholesky.rounding, LocalBytes{16 * n});
+                  cholesky.verdict, cholesky.condition, static_cast<int>(n), cholesky.limit, cholesky.fit_limit,
+                  cholesky.rounding, cholesky.shift, LocalBytes{16 * n});
 }
 
 template <class T>
