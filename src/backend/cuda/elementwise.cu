@@ -98,9 +98,14 @@ __global__ void __launch_bounds__(256)
   }
 }
 
+/// Blocks at most: all there may be, but under a condition, which mostly says no, so few that the refusal is quick.
+Index most_blocks(const Launch& launch) {
+  return launch.condition == nullptr ? Index(1) << 30 : Index(16) * multiprocessors();
+}
+
 template <int V, class S, class D>
 void run_convert(const Launch& launch, const DeviceMatrix<Cuda, S>& a, const DeviceMatrix<Cuda, D>& c, Part part) {
-  const Walk walk = plan_walk(V > 1 ? (a.rows / V + batch - 1) / batch : a.rows, a.cols, a.count, Index(1) << 30);
+  const Walk walk = plan_walk(V > 1 ? (a.rows / V + batch - 1) / batch : a.rows, a.cols, a.count, most_blocks(launch));
   const Conversion<S, D> conversion{a.data, c.data, a.rows, a.cols, a.ld, c.ld, a.stride, c.stride, a.count};
   convert_kernel<S, D, V><<<walk.grid, walk.block, 0, launch.stream>>>(launch.condition, conversion, part);
   check_launch("copy kernel");
@@ -124,7 +129,7 @@ void launch_convert(const Launch& launch, const DeviceMatrix<Cuda, S>& source, c
 template <class T>
 void launch_fill(const Launch& launch, const DeviceMatrix<Cuda, T>& a, T value, T diagonal) {
   if (a.rows == 0 || a.cols == 0 || a.count == 0) return;
-  const Walk walk = plan_walk(a.rows, a.cols, a.count, Index(1) << 30);
+  const Walk walk = plan_walk(a.rows, a.cols, a.count, most_blocks(launch));
   fill_kernel<T><<<walk.grid, walk.block, 0, launch.stream>>>(launch.condition, a, value, diagonal);
   check_launch("fill kernel");
 }
