@@ -4,8 +4,8 @@
 //             n^3 of work on triangles. Every panel reads and writes itself and the trailing matrix once.
 //   blocked   the same and Q of each panel (as many flops as factoring it); the matrix right of a block of columns is
 //             read twice and written once, by two products.
-//   Cholesky  m n^2 for the Gram matrix, each pass after the first and an explicit Q a product of 2 m n^2 (n^2 where
-//             W = R^-1 is known to be triangular is not used); A is read once for each.
+//   Cholesky  m n^2 for the Gram matrix and as many for an explicit Q, A read once for each: the first pass. What comes
+//             after it depends on the data.
 #include "plan/cost.hpp"
 
 #include <algorithm>
@@ -40,9 +40,9 @@ Cost predict(const Plan& p) {
   Cost c;
   switch (p.algorithm) {
     case Algorithm::cholesky_qr: {
-      const double products = (p.passes - 1) + (p.q == QForm::thin ? 1 : 0);
-      c.flops = p.passes * m * n * (n + 1) + products * 2 * m * n * n + p.passes * n * n * n;
-      c.bytes = size * m * n * (p.passes + 2 * products);
+      const double products = p.q == QForm::thin ? 1 : 0;
+      c.flops = (1 + products) * m * n * (n + 1) + n * n * n;
+      c.bytes = size * m * n * (1 + 2 * products);
       break;
     }
     case Algorithm::blocked: {
