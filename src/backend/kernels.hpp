@@ -139,7 +139,7 @@ struct GuardedCholesky {
                                                          // [3] beyond fit_limit
   typename B::template Pointer<double> condition{};   // out: one double, kappa's upper bound
   double limit = 0;
-  double fit_limit = 0;                               // >= limit: R still makes a preconditioner
+  double fit_limit = 0;                               // R still makes a preconditioner; limit if that is larger
   double rounding = 0;
   double shift = 0;
 };

@@ -93,7 +93,7 @@ void Queue::guarded_cholesky(const GuardedCholesky<Cpu, T>& c) {
   const double n = static_cast<double>(c.gram.cols);
   const double kappa = guarded(c.gram, c.shift, c.r, c.inverse);
   const double bound = kappa + n * c.rounding * kappa * kappa;
-  const bool within = bound <= c.limit, fit = bound <= c.fit_limit;
+  const bool within = bound <= c.limit, fit = bound <= std::max(c.limit, c.fit_limit);
   *c.condition = bound;
   if (c.failed && !fit) *c.failed = 1;
   if (c.verdict) {

@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(threads)
   if (threadIdx.x != 0) return;
   const double kappa = norm * inverse_norm;
   const double bound = *s.broken == 0 && isfinite(kappa) ? kappa + n * task.rounding * kappa * kappa : HUGE_VAL;
-  const bool within = bound <= task.limit, fit = bound <= task.fit_limit;
+  const bool within = bound <= task.limit, fit = bound <= fmax(task.limit, task.fit_limit);
   if (task.failed != nullptr && !fit) *task.failed = 1;
   if (task.verdict != nullptr) {
     task.verdict[0] = within;

@@ -93,7 +93,7 @@ KERNEL guarded_cholesky(CONDITION, MATRIX(gram), MATRIX(r), MATRIX(inverse), BUF
   wide kappa = sqrt(r_square) * sqrt(x_square);
   kappa += n * rounding * kappa * kappa;
   if (!factored || isnan(kappa)) kappa = INFINITY;
-  const int good = isfinite(kappa), within = kappa <= limit, fit = kappa <= fit_limit;
+  const int good = isfinite(kappa), within = kappa <= limit, fit = kappa <= max(limit, fit_limit);
   FOR_EACH(e, (long)n * n) {
     const long i = e % n, k = e / n;
     if (good && i <= k) {
