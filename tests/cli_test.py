@@ -202,9 +202,29 @@ class Matrices(CliCase):
 
     def test_help_and_version(self):
         self.assertIn("qrane ", self.good("--version", backend=None).stdout)
-        for command in ((), ("info",), ("qr",), ("solve",), ("svd",), ("background",), ("bench",)):
+        for command in ((), ("info",), ("qr",), ("solve",), ("svd",), ("background",), ("bench",), ("tune",)):
             text = self.good(*command, "--help", backend=None).stdout
             self.assertIn("--backend" if command else "Exit status", text)
+
+    def test_tune_writes_a_table_that_plans_are_made_from(self):
+        environment = {**os.environ, "QRANE_TUNING_FILE": str(self.dir / "tuning.json")}
+        other = {"backend": "cuda", "device": "Other", "entries": []}
+        self.write("tuning.json", json.dumps({"qrane_tuning": 1, "tables": [other]}))
+        done = self.good("tune", "--seconds", "2", "--precision", "f32", "--json", "t.json", env=environment)
+        self.assertIn("tuning.json", done.stdout)
+        tables = self.json("tuning.json")["tables"]
+        self.assertEqual(tables[0], other)
+        self.assertEqual(tables[1], self.json("t.json"))
+        for key in ("device", "architecture", "measured_on", "qrane", "entries"):
+            self.assertIn(key, tables[1])
+        entry = {"operation": "qr", "parameters": {"arity": 5}}
+        self.write("tuning.json", json.dumps({"qrane_tuning": 1, "tables": [{**tables[1], "entries": [entry]}]}))
+        self.save("a.npy", self.random.standard_normal((4000, 8)))
+        said = self.good("qr", "a.npy", "--explain", env=environment).stdout
+        for word in ("why: ", "tuned: ", "tuning.json", "5 triangles a node", "canonical", "read and written"):
+            self.assertIn(word, said)
+        self.assertIn("tuning.json", self.good("info", env=environment).stdout)
+        self.assertIn('"qrane_tuning": 1', self.good("tune", "--seconds", "0.1", "--dry-run", env=environment).stdout)
 
     def test_bench_lists_its_suites(self):
         done = self.qrane("bench", "--list", backend=None)
@@ -232,6 +252,19 @@ class BadInput(CliCase):
         self.bad("qr", "a.npy", "--mode", "r", "--q", "q.npy", words=["--q", "q.npy"])
         self.bad("qr", "a.npy", "--algorithm", "magic", words=["magic"])
         self.bad("qr", "a.npy", "--precision", "f16", words=["--precision", "f16"])
+
+    def test_tuned_tables(self):
+        environment = {**os.environ, "QRANE_TUNING_FILE": str(self.dir / "tuning.json")}
+        self.bad("qr", "a.npy", words=["tuning.json", "QRANE_TUNING_FILE"], env=environment)
+        table = '{"qrane_tuning": 1, "tables": [{"backend": "cpu", "device": "*", "entries": [\n%s]}]}'
+        for entry, words in (('{"operation": "qr", "parameters": {"arity": 1}}', ["entries[0].parameters.arity", "from 2"]),
+                             ('{"operation": "qr", "parameters": {"airty": 4}}', ["entries[0].parameters.airty"]),
+                             ('{"operation": "qr" "parameters": {}}', ["line 2"])):
+            self.write("tuning.json", table % entry)
+            for command in (("qr", "a.npy"), ("tune", "--seconds", "1")):
+                self.bad(*command, words=["tuning.json", *words], env=environment)
+        self.bad("tune", "--seconds", "0", words=["--seconds", "0"])
+        self.bad("tune", "--out", "nowhere.json/t.json", "--json", "t.json", "--precision", "f16", words=["f16"])
 
     def test_backends_and_devices(self):
         self.bad("qr", "a.npy", backend="abacus", words=["abacus"])

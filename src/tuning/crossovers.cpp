@@ -67,7 +67,6 @@ class Crossovers {
     }
     for (int round = 0; round < 2; ++round)
       for (const std::vector<Knob>& move : moves()) turn(move);
-    if (finding_.entry.parameters.empty()) return {};
     return {finding_};
   }
 
@@ -94,13 +93,17 @@ class Crossovers {
   /// Parameters that are moved together, since one alone may be held back by another.
   static std::vector<std::vector<Knob>> moves() {
     const std::vector<std::int64_t> widths{0, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096};
+    const std::vector<std::int64_t> few_widths{0, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048};
     const std::vector<std::int64_t> ratios{1, 2, 4, 8, 16, 32, 64, 128, 256};
     const Knob prefers{"prefers_cholesky", {0, 1}};
     const Knob narrowest{"narrowest_cholesky", {1, 5, 9, 17, 33, 65, 97, 129, 193, 257, 1 << 20}};
-    const Knob cholesky_rows{"cholesky_rows_per_col", ratios}, caqr_rows{"caqr_rows_per_col", ratios};
-    const Knob single{"widest_single_panel", widths}, caqr{"widest_caqr", widths}, square{"widest_square_caqr", widths};
-    return {{prefers, narrowest}, {narrowest, cholesky_rows}, {single, caqr},
-            {caqr_rows, caqr},    {caqr_rows, square},        {{"tsqr_rows_per_col", ratios}}};
+    const Knob cholesky_rows{"cholesky_rows_per_col", ratios};
+    const Knob single{"widest_single_panel", widths}, caqr{"widest_caqr", widths};
+    return {{prefers, narrowest},
+            {narrowest, cholesky_rows},
+            {{"caqr_rows_per_col", {1, 2, 4, 8, 16}}, {"widest_caqr", few_widths}, {"widest_square_caqr", few_widths}},
+            {single, caqr},
+            {{"tsqr_rows_per_col", ratios}}};
   }
 
   /// Each point's time under these tables; NaN where the choice was not measured.

@@ -42,7 +42,7 @@ class Descent {
     incumbent_ = times(bench_.tables, {});
     for (const Knob& knob : search_.knobs)
       if (!bench_.stop() && !incumbent_.empty()) turn(knob);
-    std::erase_if(findings_, [](const Finding& f) { return f.entry.parameters.empty(); });
+    std::erase_if(findings_, [](const Finding& f) { return f.evidence.empty(); });
     return std::move(findings_);
   }
 

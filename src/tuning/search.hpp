@@ -32,10 +32,10 @@ struct BlockSearch {
   std::vector<Knob> knobs;
 };
 
-/// One finding a shape, none where nothing beat what was there. The bench's tables then hold them.
+/// One finding a shape, without parameters where nothing beat what was there; none where nothing was compared. The bench's tables then hold them.
 std::vector<Finding> search_blocks(Bench& bench, const BlockSearch& search);
 
-/// One finding for the form of Q, or none.
+/// One finding for the form of Q, or none where too little of the grid was measured in time.
 std::vector<Finding> search_crossovers(Bench& bench, QForm q, double operations);
 
 /// The same tables with one more entry, the strongest of all.

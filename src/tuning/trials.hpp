@@ -23,8 +23,8 @@ struct Case {
 std::string to_string(const Case& c);
 
 struct Timing {
-  double ms = 0;      ///< median
-  double spread = 0;  ///< half the distance between the quartiles, relative to the median
+  double ms = 0;      ///< median; on a CPU, which other programs use too, the fastest
+  double spread = 0;  ///< relative: half the distance between the quartiles; on a CPU that of the lower one to the fastest
 };
 
 class Trials {
@@ -35,7 +35,7 @@ class Trials {
   virtual Index most_elements() const = 0;
   /// Without the bytes that it takes; asks nothing of the device.
   virtual Plan plan(const Case& c, const std::shared_ptr<const Tables>& tables) = 0;
-  /// Stops early once a run takes longer than `give_up_ms`.
+  /// Stops early once a run takes more than twice `give_up_ms`.
   virtual Timing time(const Case& c, const std::shared_ptr<const Tables>& tables, double give_up_ms) = 0;
   /// Decision 9's measures on some columns of a matrix as wide as the case's (rows are left out), relative to their
   /// limit: a result is right up to 1. R alone is judged by columns of RᵀR.

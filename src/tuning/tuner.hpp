@@ -29,6 +29,7 @@ struct Evidence {
   std::string verdict;  ///< empty for plain times
 };
 
+/// What was found for an entry's keys; no parameters: what is there stays.
 struct Finding {
   Entry entry;
   std::vector<Evidence> evidence;
