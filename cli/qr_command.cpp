@@ -96,8 +96,11 @@ Json report(const Words& say, const QrOptions& options, Mode mode, const Context
   const bool fell_back = result.f.fell_back();
   say("matrix         ", options.a, ": ", shape(plan.rows, plan.cols));
   say("device         ", describe_line(context, precision));
+  const std::string stage = to_string(result.f.stage());
   say("algorithm      ", to_string(plan.algorithm),
-      fell_back ? " (the guard handed this matrix to the Householder tree)" : "");
+      fell_back                            ? " (the guard handed this matrix to the Householder tree)"
+      : result.f.stage() != Stage::planned ? " (" + stage + ")"
+                                           : "");
   say("time           ", brief(result.seconds), " s, ", brief(gflops), " GFLOP/s  (the first time, with set-up: ",
       brief(result.first_seconds), " s)");
   Json json = describe(context, precision);
@@ -107,6 +110,7 @@ Json report(const Words& say, const QrOptions& options, Mode mode, const Context
                {"mode", to_string(mode)},
                {"algorithm", to_string(plan.algorithm)},
                {"fell_back", fell_back},
+               {"stage", stage},
                {"seconds", result.seconds},
                {"first_seconds", result.first_seconds},
                {"gflops", gflops}});
