@@ -6,12 +6,14 @@
 // 8 x 8, and a second kernel adds the blocks' partial matrices in a fixed order.
 //
 //   n <= 64   gram_narrow_kernel (gram_narrow.cuh): from memory straight into the products. Bound by memory.
-//   n <= 192  gram_kernel: 16 rows at a time through shared memory, fetched some stages ahead by cp.async
-//             and widened to double once. Each warp owns a pair of column blocks, 32 or 48 wide (WarpTile).
+//   n <= 128  gram_kernel: 16 rows at a time through shared memory, fetched some stages ahead by cp.async
+//             and widened to double once. Each warp owns a pair of column blocks, 32 wide (WarpTile).
 //             About m n^2 flops executed, half of a full product.
+//   n <= 192  gram_wide_kernel (gram_wide.cuh).
 #include <cuda_pipeline_primitives.h>
 
 #include "backend/cuda/gram_narrow.cuh"
+#include "backend/cuda/gram_wide.cuh"
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/mma.cuh"
 
@@ -70,28 +72,22 @@ __device__ void widen_slab(const float* s, Fragments f, double* fragments, bool 
 }
 
 /// What one warp computes: the 16 x 8 products of one pair of different column blocks, or those on and above
-/// the diagonal of one or two blocks paired with themselves (two for 48-wide blocks, so that no more than
-/// eight warps, which may have 255 registers each, cover 192 columns with about the same work).
-template <int width>
+/// the diagonal of a block paired with itself.
 struct WarpTile {
-  static constexpr int rows = width / 16, cols = width / 8;
-  static constexpr int diagonals = width == 48 ? 2 : 1;
-  static constexpr int per_diagonal = rows * (cols - rows + 1);
-  static constexpr int values = std::max(rows * cols, diagonals * per_diagonal);
+  static constexpr int rows = 2, cols = 4;
+  static constexpr int values = rows * cols, on_diagonal = rows * (cols - rows + 1);
   double c[values][4] = {};
   int row_block = 0, col_block = 1;
   bool diagonal;
   std::uint32_t active = 0;  // bit e: c[e] lies on or above the diagonal and inside the matrix
 
-  static __host__ __device__ constexpr int warps(int blocks) {
-    return tile_count(blocks - 1) + (blocks + diagonals - 1) / diagonals;
-  }
+  static __host__ __device__ constexpr int warps(int blocks) { return tile_count(blocks); }
 
   __device__ WarpTile(int warp, int tiles) {
     const int blocks = (tiles + cols - 1) / cols, pairs = tile_count(blocks - 1);
     diagonal = warp >= pairs;
     if (diagonal) {
-      row_block = col_block = (warp - pairs) * diagonals;
+      row_block = col_block = warp - pairs;
     } else {
       while (tile_count(col_block) <= warp) ++col_block;
       row_block = warp - tile_count(col_block - 1);
@@ -113,16 +109,14 @@ struct WarpTile {
     }
     int e = 0;
 #pragma unroll
-    for (int d = 0; d < diagonals; ++d)
+    for (int r = 0; r < rows; ++r)
 #pragma unroll
-      for (int r = 0; r < rows; ++r)
-#pragma unroll
-        for (int x = 2 * r; x < cols; ++x) f(e++, (row_block + d) * cols + 2 * r, (row_block + d) * cols + x);
+      for (int x = 2 * r; x < cols; ++x) f(e++, row_block * cols + 2 * r, row_block * cols + x);
   }
 
   /// Adds the products of a slab.
   __device__ void multiply(const double* s, Fragments f, int lane) {
-    const int count = diagonal ? diagonals * per_diagonal : rows * cols;
+    const int count = diagonal ? on_diagonal : values;
     const bool all = active == (1u << count) - 1;
 #pragma unroll
     for (int step = 0; step < 2; ++step) {
@@ -156,22 +150,18 @@ struct WarpTile {
 
   template <bool all>
   __device__ void multiply_diagonal(const double* s, Fragments f, int step, int lane) {
+    double b[cols][2];
+#pragma unroll
+    for (int x = 0; x < cols; ++x)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) b[x][h] = s[f.at(step + 2 * h, row_block * cols + x, lane)];
     int e = 0;
 #pragma unroll
-    for (int d = 0; d < diagonals; ++d) {
-      if (!all && active >> (d * per_diagonal) == 0) return;
-      double b[cols][2];
+    for (int r = 0; r < rows; ++r) {
+      const double a[4] = {b[2 * r][0], b[2 * r + 1][0], b[2 * r][1], b[2 * r + 1][1]};
 #pragma unroll
-      for (int x = 0; x < cols; ++x)
-#pragma unroll
-        for (int h = 0; h < 2; ++h) b[x][h] = s[f.at(step + 2 * h, (row_block + d) * cols + x, lane)];
-#pragma unroll
-      for (int r = 0; r < rows; ++r) {
-        const double a[4] = {b[2 * r][0], b[2 * r + 1][0], b[2 * r][1], b[2 * r + 1][1]};
-#pragma unroll
-        for (int x = 2 * r; x < cols; ++x, ++e)
-          if (all || (active >> e & 1)) mma_16x8x8(c[e], a, b[x][0], b[x][1]);
-      }
+      for (int x = 2 * r; x < cols; ++x, ++e)
+        if (all || (active >> e & 1)) mma_16x8x8(c[e], a, b[x][0], b[x][1]);
     }
   }
 
@@ -187,13 +177,11 @@ struct WarpTile {
   }
 };
 
-/// Column blocks of the widest matrix that a width is used for.
-template <int width>
-constexpr int max_blocks = 4;
+constexpr int max_blocks = 4;  // of 32 columns
 
 /// `stages` slabs are in flight. Shared memory: stages slabs as fetched, and for float two slabs of fragments.
-template <class T, int width, int stages>
-__global__ void __launch_bounds__(32 * WarpTile<width>::warps(max_blocks<width>), width == 48 ? 1 : 2)
+template <class T, int stages>
+__global__ void __launch_bounds__(32 * WarpTile::warps(max_blocks), 2)
     gram_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, int padded_tiles, bool aligned,
                 double* partial) {
   if (skipped(condition)) return;
@@ -205,7 +193,7 @@ __global__ void __launch_bounds__(32 * WarpTile<width>::warps(max_blocks<width>)
   double* const fragments = shared;                                                    // widens: two of them
   T* const fetched = reinterpret_cast<T*>(shared + (widens ? 2 * f.size() : 0));
   const int lane = threadIdx.x % 32;
-  WarpTile<width> tile(threadIdx.x / 32, tiles);
+  WarpTile tile(threadIdx.x / 32, tiles);
 
   const Index slabs = (a.rows + slab - 1) / slab;
   const Index first = slabs * blockIdx.x / gridDim.x, last = slabs * (blockIdx.x + 1) / gridDim.x;
@@ -282,9 +270,9 @@ Index resident_blocks(K* kernel, int threads, int shared_bytes) {
 template <class T>
 struct Choice {
   using Narrow = void (*)(const std::int32_t*, DeviceMatrix<Cuda, T>, double*);
-  using Wide = void (*)(const std::int32_t*, DeviceMatrix<Cuda, T>, int, bool, double*);
-  Narrow narrow = nullptr;
-  Wide wide = nullptr;
+  using Middle = void (*)(const std::int32_t*, DeviceMatrix<Cuda, T>, int, bool, double*);
+  Narrow narrow = nullptr;  // also for the widest
+  Middle middle = nullptr;
   int threads = narrow_threads, shared_bytes = 0, padded_tiles = 0;
   Index least_rows = 0;    // below which a block is not worth starting
   Index resident = 0;
@@ -299,18 +287,29 @@ Choice<T> choose_narrow(bool aligned) {
   return choice;
 }
 
-template <class T, int width>
-Choice<T> choose_wide(Index n) {
+template <class T>
+Choice<T> choose_middle(Index n) {
   constexpr int stages = 5;
-  const int blocks = static_cast<int>((n + width - 1) / width);
-  const Fragments f{blocks * width / 8};
+  const int blocks = static_cast<int>((n + 31) / 32);
+  const Fragments f{blocks * 4};
   Choice<T> choice;
-  choice.wide = gram_kernel<T, width, stages>;
-  choice.threads = WarpTile<width>::warps(blocks) * 32;
+  choice.middle = gram_kernel<T, stages>;
+  choice.threads = WarpTile::warps(blocks) * 32;
   choice.padded_tiles = f.tiles;
   choice.shared_bytes = sizeof(T) == 4 ? stages * 8 * f.tiles * slab * 4 + 2 * f.size() * 8 : stages * f.size() * 8;
   choice.least_rows = 2 * slab;
-  choice.resident = resident_blocks(choice.wide, choice.threads, choice.shared_bytes);
+  choice.resident = resident_blocks(choice.middle, choice.threads, choice.shared_bytes);
+  return choice;
+}
+
+template <class T, int stages>
+Choice<T> choose_wide(bool aligned) {
+  Choice<T> choice;
+  choice.narrow = aligned ? gram_wide::gram_wide_kernel<T, stages, true> : gram_wide::gram_wide_kernel<T, stages, false>;
+  choice.threads = gram_wide::threads;
+  choice.shared_bytes = stages * gram_wide::stage_bytes;
+  choice.least_rows = 2 * gram_wide::stage_rows<T>;
+  choice.resident = resident_blocks(choice.narrow, choice.threads, choice.shared_bytes);
   return choice;
 }
 
@@ -320,7 +319,8 @@ Choice<T> choose(Index n, bool aligned) {
   if (n <= 16) return choose_narrow<T, 2>(aligned);
   if (n <= 32) return choose_narrow<T, 4>(aligned);
   if (n <= max_narrow) return choose_narrow<T, 8>(aligned);
-  return n <= 32 * max_blocks<32> ? choose_wide<T, 32>(n) : choose_wide<T, 48>(n);
+  if (n <= 32 * max_blocks) return choose_middle<T>(n);
+  return 8 * gram_wide::stage_bytes <= shared_memory_limit() ? choose_wide<T, 8>(aligned) : choose_wide<T, 3>(aligned);
 }
 
 /// Column tiles in a partial matrix: the narrow kernels' are rounded up.
@@ -353,10 +353,10 @@ void launch_gram(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const Dev
   const Index useful = std::max<Index>((a.rows + choice.least_rows - 1) / choice.least_rows, 1);
   const auto blocks = static_cast<int>(std::min({most, useful, choice.resident}));
   if (choice.narrow != nullptr) {
-    choice.narrow<<<blocks, choice.threads, 0, launch.stream>>>(launch.condition, a, partial);
+    choice.narrow<<<blocks, choice.threads, choice.shared_bytes, launch.stream>>>(launch.condition, a, partial);
   } else {
-    choice.wide<<<blocks, choice.threads, choice.shared_bytes, launch.stream>>>(launch.condition, a,
-                                                                                choice.padded_tiles, aligned, partial);
+    choice.middle<<<blocks, choice.threads, choice.shared_bytes, launch.stream>>>(
+        launch.condition, a, choice.padded_tiles, aligned, partial);
   }
   check_launch("gram kernel");
   const int elements = static_cast<int>(gram_partial_bytes(a.cols) / 8);
