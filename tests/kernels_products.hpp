@@ -88,7 +88,8 @@ TYPED_TEST(Kernels, SolvesTriangularSystems) {
 TYPED_TEST(Kernels, FormsTheGramMatrixAndMultipliesWide) {
   using T = typename TestFixture::T;
   const Wide wide_roundoff = this->q().limits(T{}).has_double ? unit_roundoff<double> : unit_roundoff<float>;
-  for (const Shape& s : std::vector<Shape>{{1, 1}, {5, 1, 1}, {33, 8}, {100, 31, 3}, {2500, 65}, {9001, 12, 1}, {3000, 33}}) {
+  for (const Shape& s : std::vector<Shape>{{1, 1}, {5, 1, 1}, {33, 8}, {100, 31, 3}, {2500, 65}, {9001, 12, 1}, {3000, 33},
+                                                {1500, 130, 1}, {1300, 150, 2}, {200, 192}, {197, 192, 3}}) {
     SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
     const Index m = s.rows, n = s.cols;
     HostMatrix<T> a(m, n, s.slack), product(m, n, 1);
@@ -99,7 +100,7 @@ TYPED_TEST(Kernels, FormsTheGramMatrixAndMultipliesWide) {
     auto dw = this->upload(w);
     const Reference exact_gram = multiply(to_reference(a), true, to_reference(a), false);
     const Reference exact_product = multiply(to_reference(a), false, to_reference(w), false);
-    for (const std::int64_t bytes : {std::int64_t(4) << 20, 32 * n * 8 + 65536}) {
+    for (const std::int64_t bytes : {std::int64_t(4) << 20, 32 * n * 8 + 65536 + (n > 128 ? 1 << 16 : 0)}) {
       auto scratch = this->scratch(bytes);
       std::vector<double> first;
       for (int repeat = 0; repeat < 2; ++repeat) {
