@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -218,3 +219,4 @@ TYPED_TEST_SUITE(Kernels, KernelTypes);
 #include "kernels_panels.hpp"
 #include "kernels_small.hpp"
 #include "kernels_reflect.hpp"
+#include "kernels_batch.hpp"

@@ -235,6 +235,46 @@ struct GramSolve {
                                                  // no ratio |r_00| / |r_kk| of a pivoted R exceeds
 };
 
+/// Optional: Householder QR of many small matrices in one launch, LAPACK-shaped. A backend with `factor_small(task)` says
+/// in its limits what it takes; `factor` on blocks of whole matrices gives the same.
+template <class B, class T>
+struct FactorSmall {
+  DeviceMatrix<B, T> source;         // in: the batch; may be `a`
+  DeviceMatrix<B, T> a;              // out: R on and above the diagonal, V below it
+  DeviceMatrix<B, T> tau;            // out: column b is the min(m, n) tau of matrix b; its count is the batch's
+  T* const* source_table = nullptr;  // where backends have addresses: where each matrix begins, instead of a stride
+  T* const* table = nullptr;
+};
+
+/// Optional, with FactorSmall: C := Qᵀ C or Q C for every matrix of the batch.
+template <class B, class T>
+struct ApplySmall {
+  DeviceMatrix<B, T> v;    // in: what factor_small left in `a`
+  DeviceMatrix<B, T> tau;  // in
+  DeviceMatrix<B, T> c;    // in and out: v.rows x any
+  Op op = Op::transpose;
+  bool identity = false;   // C is not read: it is the leading columns of the identity
+  T* const* table = nullptr;  // where each V begins
+};
+
+/// Optional: Householder QR of one panel of every matrix of a batch, all of its rows by one block, LAPACK-shaped. A
+/// backend with `factor_panel(task)` says in its limits how wide and tall it may be.
+template <class B, class T>
+struct WholePanel {
+  DeviceMatrix<B, T> a;  // in: the panels; out: R on and above the diagonal, V below it
+  DeviceMatrix<B, T> t;  // out: T of the compact WY form, cols x cols, zeros below, tau on its diagonal
+  DeviceMatrix<B, T> v;  // out, unless null: V with its ones and zeros
+};
+
+/// Optional: between contiguous matrices and matrices whose addresses are in a table in device memory.
+template <class B, class T>
+struct CopyTable {
+  T* const* table = nullptr;  // a.count addresses
+  Index ld = 0;               // of the matrices there
+  DeviceMatrix<B, T> a;
+  bool gather = true;         // a := table's, else table's := a
+};
+
 /// Scratch a kernel needs is asked of the queue beforehand and passed in: bytes for `gram`, `multiply_wide`
 /// and the reductions (they convert or sum in chunks that fit whatever is given, at least the minimum).
 template <class B>
@@ -256,6 +296,11 @@ struct Limits {
   std::int64_t max_allocation_bytes = 0;
   std::int32_t max_cholesky = 0;        // largest n of guarded_cholesky; 0 when the backend has no double
   bool has_double = true;
+  // Optional kernels of batches; 0 where there is none.
+  std::int32_t small_elements = 0;        // factor_small: rows x (8, 16 or 32 columns) of one matrix, at most
+  std::int32_t small_rows = 0;            // and its rows
+  std::int32_t whole_panel_elements = 0;  // factor_panel: rows, rounded up to a power of two, x columns, at most
+  std::int32_t whole_panel_rows = 0;      // and its rows
 };
 
 template <class Q, class B, class T>

@@ -110,6 +110,26 @@ std::int64_t max_householder_rows();
 template <class T>
 void launch_householder_panel(const Launch& launch, const HouseholderPanel<Cuda, T>& task);
 
+// batch_small.cu, batch_apply.cu: a warp per matrix or several
+template <class T>
+void launch_factor_small(const Launch& launch, const FactorSmall<Cuda, T>& task);
+template <class T>
+void launch_apply_small(const Launch& launch, const ApplySmall<Cuda, T>& task);
+
+// batch_solve.cu: B := alpha A^-1 B for a batch of upper triangles; false, and nothing done, where they are too large
+template <class T>
+bool launch_solve_upper(const Launch& launch, T alpha, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, T>& b);
+
+// batch_table.cu
+template <class T>
+void launch_copy_table(const Launch& launch, const CopyTable<Cuda, T>& task);
+
+// batch_panel.cu: a block per matrix
+template <class T>
+std::int32_t widest_whole_panel(Index rows);
+template <class T>
+void launch_factor_panel(const Launch& launch, const WholePanel<Cuda, T>& task);
+
 // robust_pca.cu
 template <class T>
 void launch_robust_pca_pass(const Launch& launch, const RobustPcaPass<Cuda, T>& pass, const Scratch<Cuda>& scratch);

@@ -101,6 +101,10 @@ void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha
   refuse_condition(launch(), "trsm");
   if (b.rows == 0 || b.cols == 0) return;
   const DeviceScope scope(state_->device());
+  // one launch for all: the library takes no strided batch of triangles
+  if (b.count > 1 && a.count == b.count && side == Side::left && triangle == Triangle::upper && op == Op::none &&
+      diagonal == Diagonal::non_unit && launch_solve_upper(launch(), alpha, a, b))
+    return;
   const cublasSideMode_t s = side == Side::left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
   const cublasFillMode_t fill = triangle == Triangle::upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
   const cublasDiagType_t d = diagonal == Diagonal::unit ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;

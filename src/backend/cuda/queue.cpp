@@ -59,6 +59,10 @@ Limits Queue::limits(T) const {
   // what is queued under the guard's flags must not need cuBLAS
   limits.max_cholesky = std::min({max_cholesky(), max_fused_gram, max_fused_multiply(), max_fused_solve()});
   limits.has_double = true;
+  limits.small_elements = 2048;
+  limits.small_rows = 128;
+  limits.whole_panel_elements = sizeof(T) == 4 ? 32768 : 16384;
+  limits.whole_panel_rows = 2048;
   return limits;
 }
 
@@ -210,6 +214,30 @@ void Queue::robust_pca_pass(const RobustPcaPass<Cuda, T>& pass, Scratch<Cuda> sc
   launch_robust_pca_pass(launch(), pass, scratch);
 }
 
+template <class T>
+void Queue::factor_small(const FactorSmall<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_factor_small(launch(), task);
+}
+
+template <class T>
+void Queue::apply_small(const ApplySmall<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_apply_small(launch(), task);
+}
+
+template <class T>
+void Queue::factor_panel(const WholePanel<Cuda, T>& panel) {
+  const DeviceScope scope(state_->device());
+  launch_factor_panel(launch(), panel);
+}
+
+template <class T>
+void Queue::copy_table(const CopyTable<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_copy_table(launch(), task);
+}
+
 void Queue::small_svd(const SmallSvd& task) {
   const DeviceScope scope(state_->device());
   launch_small_svd(launch(), task);
@@ -289,6 +317,10 @@ std::int32_t Queue::max_residual_columns() const {
   template void Queue::solve_gram<T>(const GramSolve<Cuda, T>&, Scratch<Cuda>);                          \
   template void Queue::residual_squares<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, \
                                            double*, Scratch<Cuda>);                                      \
+  template void Queue::factor_small<T>(const FactorSmall<Cuda, T>&);                                     \
+  template void Queue::apply_small<T>(const ApplySmall<Cuda, T>&);                                       \
+  template void Queue::factor_panel<T>(const WholePanel<Cuda, T>&);                                      \
+  template void Queue::copy_table<T>(const CopyTable<Cuda, T>&);                                         \
   static_assert(Vocabulary<Queue, Cuda, T>);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

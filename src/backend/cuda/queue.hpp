@@ -119,6 +119,16 @@ class Queue {
   template <class T>
   void robust_pca_pass(const RobustPcaPass<Cuda, T>& pass, Scratch<Cuda> scratch);
 
+  // Optional in the vocabulary: batches.
+  template <class T>
+  void factor_small(const FactorSmall<Cuda, T>& task);
+  template <class T>
+  void apply_small(const ApplySmall<Cuda, T>& task);
+  template <class T>
+  void factor_panel(const WholePanel<Cuda, T>& panel);
+  template <class T>
+  void copy_table(const CopyTable<Cuda, T>& task);
+
   /// Optional in the vocabulary: singular values and right singular vectors of a small triangle.
   void small_svd(const SmallSvd& task);
   std::int32_t max_small_svd() const;
