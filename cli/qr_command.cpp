@@ -191,7 +191,7 @@ Command add_qr_command(CLI::App& parent) {
   app->add_option("--mode", options->mode,
                   "r (R alone), thin (Q is m x min(m, n)) or full (Q is m x m); thin with --q, else r")
       ->type_name("MODE");
-  app->add_option("--algorithm", options->algorithm, "automatic, tsqr, caqr, blocked or cholesky_qr")
+  app->add_option("--algorithm", options->algorithm, "automatic, tsqr, caqr, blocked, cholesky_qr or householder")
       ->type_name("NAME");
   app->add_flag("--explain", options->explain, "print the plan: algorithm, tree, block sizes, workspace");
   app->add_flag("--pivot", options->pivot, "pivot columns: A P = Q R with a falling diagonal, and the rank");

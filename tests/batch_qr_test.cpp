@@ -54,11 +54,19 @@ class BatchQr : public BackendTest<Where> {
 
 TYPED_TEST_SUITE(BatchQr, Everywhere, Names);
 
+/// all_combos, and the algorithm for batches.
+std::vector<Combo> batch_combos() {
+  std::vector<Combo> list = all_combos();
+  for (const QForm q : {QForm::implicit, QForm::thin, QForm::none, QForm::lapack})
+    list.push_back({Algorithm::householder, q});
+  return list;
+}
+
 TYPED_TEST(BatchQr, EveryMatrixIsGoodAmongHostileNeighbours) {
   std::vector<Shape> shapes = {{32, 8}, {16, 16}, {7, 12}, {130, 9}, {33, 1}, {1, 1}};
   if (this->thorough) shapes.insert(shapes.end(), {{64, 33}, {257, 40}, {31, 31}, {65, 64}});
   for (const Shape s : shapes)
-    for (const Combo combo : all_combos()) {
+    for (const Combo combo : batch_combos()) {
       if (!legal(combo, s) || combo.algorithm == Algorithm::cholesky_qr) continue;
       if (!this->thorough && combo.algorithm == Algorithm::blocked && s.rows > 100) continue;
       SCOPED_TRACE(label("batch", s, combo, {16, 2, 4}));
@@ -67,6 +75,22 @@ TYPED_TEST(BatchQr, EveryMatrixIsGoodAmongHostileNeighbours) {
         const auto f = qr<typename TypeParam::Scalar>(this->context(), this->side_by_side(all, s.cols), options_for(combo, tree));
         this->expect_good(all, s.cols, f, combo.q);
       }
+    }
+}
+
+/// A batch of one is a matrix: `householder` named for a QR takes every hostile input, too.
+TYPED_TEST(BatchQr, HouseholderTakesOneMatrix) {
+  using T = typename TypeParam::Scalar;
+  for (const Shape s : {Shape{50, 20}, Shape{40, 40}, Shape{9, 30}, Shape{150, 1}, Shape{140, 135}})
+    for (const auto& input : hostile::inputs<T>()) {
+      SCOPED_TRACE(label(input.name, s, {Algorithm::householder, QForm::lapack}, {}));
+      const auto a = input.make(s.rows, s.cols, 31);
+      auto f = qr<T>(this->context(), a.view(), options_for({Algorithm::householder, QForm::lapack}));
+      EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r())));
+      auto c = a;
+      f.apply_qt(c.view());
+      f.apply_q(c.view());
+      EXPECT_TRUE(columns_agree(c, a, s.rows, s.cols, 2));
     }
 }
 

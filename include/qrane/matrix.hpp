@@ -51,17 +51,21 @@ struct MatrixView {
   }
 };
 
-/// `count` matrices of one shape, `stride` elements apart (from element (0,0) to element (0,0)).
+/// `count` matrices of one shape, `stride` elements apart (from element (0,0) to element (0,0)): one after the other, or
+/// side by side within one leading dimension; they must not overlap. Or, with `pointers`, wherever the table says: it has
+/// the address of each matrix's element (0, 0) and lies in the memory that `first` names (CUDA: a device array of device
+/// addresses, column-major; not OpenCL device memory); `first` gives shape, ld and layout, its data is not looked at.
 template <class T>
 struct BatchView {
   MatrixView<T> first;
   Index stride = 0;
   Index count = 0;
+  T* const* pointers = nullptr;
 
   operator BatchView<const T>() const
     requires(!std::is_const_v<T>)
   {
-    return {first, stride, count};
+    return {first, stride, count, pointers};
   }
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <qrane/context.hpp>
 #include <qrane/matrix.hpp>
@@ -18,6 +19,8 @@ enum class Algorithm {
   caqr,         ///< panels by TSQR, trailing matrix by apply_qt_h / apply_qt_tree (Anderson et al., 2011, section IV)
   blocked,      ///< panels by TSQR with Householder reconstruction, trailing matrix by two products; LAPACK-shaped
   cholesky_qr,  ///< R from the Gram matrix in double, guarded on the device; falls back to caqr (R only or thin Q)
+  householder,  ///< panels by one block each, no tree, trailing matrix by products; LAPACK-shaped; at most some thousand
+                ///< rows. For batches: small matrices are factored whole, in one launch
 };
 
 /// Which stage of a cholesky_qr plan answered on the data: each takes what the one before it could not prove good.
@@ -72,6 +75,7 @@ struct Plan {
   Index block_rows = 0;      ///< rows of a leaf
   int arity = 0;             ///< triangles per node of the tree
   double guard_limit = 0;    ///< where passes > 0: largest accepted bound on the condition number
+  bool small = false;        ///< householder: each matrix whole, in one launch
   int passes = 0;            ///< most Gram-and-multiply passes of cholesky_qr, or of blocked's panels (0: by TSQR)
   Index sketch_rows = 0;     ///< rows of the sketch that cholesky_qr starts from where the first pass fails; 0: none
   std::int64_t workspace_bytes = 0;  ///< device memory it takes: results, reflectors, scratch
@@ -109,6 +113,13 @@ struct Solution {
   Index full = 0;       ///< min(m, n)
   double condition = 0; ///< estimate of R's 1-norm condition number
   bool deficient() const { return rank < full; }
+};
+
+template <class T>
+struct BatchSolution {
+  Matrix<T> x;              ///< n x (nrhs * count), solutions side by side, where the right-hand sides live
+  std::vector<Index> rank;  ///< of every matrix, as in Solution; empty when it was not asked for (tolerance 0)
+  Index full = 0;           ///< min(m, n)
 };
 
 /// V (strictly below the diagonal) and R (upper triangle) in one m x n matrix, tau of length min(m, n):
@@ -189,7 +200,11 @@ class QR {
   std::unique_ptr<detail::QRState<T>> state_;
 };
 
-/// A batch of equal small factorizations made in the same launches.
+/// Factorizations of a batch of matrices of one shape, made in the same launches; each depends on its own matrix alone.
+/// Matrices given and results taken as batches are column-major or row-major, strided or by a table of addresses; a
+/// strided column-major batch in device memory is used where it lies, and then nothing here allocates or waits (but
+/// r, q, reflectors and solve, which return memory of their own): a CUDA graph can capture it. The others go through
+/// a copy. Errors are those of QR, and Error{invalid_argument} where a batch's shape, count or stride does not fit.
 template <class T>
 class BatchQR {
  public:
@@ -202,6 +217,25 @@ class BatchQR {
   Matrix<T> r() const;
   /// All thin Q's side by side: m x (min(m, n) * count).
   Matrix<T> q() const;
+  /// The same into the caller's batch of min(m, n) x n matrices, with zeros below the diagonal.
+  void r_into(BatchView<T> out) const;
+  /// The same into the caller's batch of m x min(m, n) matrices.
+  void q_into(BatchView<T> out) const;
+  /// C_b := Q_b C_b for every matrix C_b of the batch (m x any), in place (LAPACK name: ormqr).
+  void apply_q(BatchView<T> c) const;
+  /// C_b := Q_bᵀ C_b.
+  void apply_qt(BatchView<T> c) const;
+  /// LAPACK's geqrf results side by side: m x (n * count), and tau min(m, n) x count. QForm::lapack only.
+  Reflectors<T> reflectors() const;
+  /// The same into the caller's batches, of m x n and of min(m, n) x 1; a `packed` with no data and no table is left out
+  /// (after qr_in_place it is the input's memory).
+  void reflectors_into(BatchView<T> packed, BatchView<T> tau) const;
+  /// Least-squares solutions of A_b x_b = b_b, m x nrhs each. Every matrix is judged on its own, as QR::solve would; for
+  /// that its R goes to the host. With options.tolerance = 0 nothing does where m >= n: every R is taken at its word (a
+  /// singular one gives Inf or NaN in its own solution), and no rank is reported. Throws as QR::solve.
+  BatchSolution<T> solve(BatchView<const T> b, const SolveOptions& options = {}) const;
+  /// The same into the caller's batch of n x nrhs; returns the ranks.
+  std::vector<Index> solve_into(BatchView<const T> b, BatchView<T> x, const SolveOptions& options = {}) const;
   /// Factors another batch of the same shape and count in the same memory.
   void refactor(BatchView<const T> a);
 
@@ -233,8 +267,11 @@ QR<T> qr(const Context& context, const Matrix<T>& a, const Options& options = {}
 template <class T>
 QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options = {});
 
-/// Factors copies of all matrices of the batch.
+/// Factors copies of all matrices of the batch (LAPACK name: geqrf, batched).
 template <class T>
 BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options = {});
+/// Factors the matrices of a strided column-major batch in device memory where they stand; otherwise as for one matrix.
+template <class T>
+BatchQR<T> qr_in_place(const Context& context, BatchView<T> a, const Options& options = {});
 
 }  // namespace qrane

@@ -6,6 +6,7 @@
 
 #include "api/engine.hpp"
 #include "api/pivoted_engine.hpp"
+#include "dense/batch_solve.hpp"
 #include "dense/consume.hpp"
 #include "dense/least_squares.hpp"
 #include "dense/svd.hpp"
@@ -35,6 +36,12 @@ class QRStateOf final : public QRState<T> {
           a.first.rows, " x ", a.first.cols);
     rank_.reset();
     where_ = a.first.memory;
+    dense::check_batch("A", a);
+    if (p.small && dense::has_device_table<B>(a) && !options_.check_finite &&
+        a.first.layout == Layout::column_major) {
+      f_.run_table(a.pointers, a.first.ld);
+      return;
+    }
     const Mat input = bring(a);
     if (options_.check_finite)
       for (Index b = 0; b < p.count; ++b) dense::check_finite<B, T>(f_.queue(), "A", input.matrix(b));
@@ -42,7 +49,8 @@ class QRStateOf final : public QRState<T> {
   }
   /// For qr_in_place: v() already holds the data.
   void factor_in_place() {
-    if (options_.check_finite) dense::check_finite<B, T>(f_.queue(), "A", f_.v());
+    if (options_.check_finite)
+      for (Index b = 0; b < f_.plan().count; ++b) dense::check_finite<B, T>(f_.queue(), "A", f_.v().matrix(b));
     f_.run(f_.v());
   }
 
@@ -98,8 +106,7 @@ class QRStateOf final : public QRState<T> {
   void apply(MatrixView<T> c, Side side, bool transpose) override {
     const Index m = f_.plan().rows;
     dense::check_view("c", c);
-    check(f_.keeps_reflectors(), ErrorCode::unavailable,
-          "applying Q needs reflectors; factor with QForm::implicit or lapack, not ", to_string(f_.plan().q));
+    check_reflectors();
     check((side == Side::left ? c.rows : c.cols) == m, ErrorCode::invalid_argument, "c is ", c.rows, " x ", c.cols,
           ", but Q is ", m, " x ", m, " and is applied from the ", side == Side::left ? "left" : "right");
     dense::apply_to_view<B, T>(f_.queue(), c, side == Side::right, transpose,
@@ -129,15 +136,73 @@ class QRStateOf final : public QRState<T> {
   }
 
   Reflectors<T> reflectors() override {
-    check(f_.plan().q == QForm::lapack, ErrorCode::unavailable,
-          "LAPACK-shaped reflectors need QForm::lapack; this factorization has ", to_string(f_.plan().q));
-    check(f_.plan().count == 1, ErrorCode::invalid_argument, "a batch gives no reflectors");
+    check_lapack();
+    const Plan& p = f_.plan();
     Reflectors<T> out;
-    out.packed = dense::export_matrix<B, T>(f_.queue(), f_.v(), where_);
-    Mat tau = f_.tau_row();
-    tau = {tau.data, tau.cols, 1, std::max<Index>(tau.cols, 1), 0, 1};  // contiguous: the row is a column too
-    out.tau = finish(dense::export_matrix<B, T>(f_.queue(), tau, where_));
+    dense::Temporary<B, T> packed(f_.queue(), p.rows, p.count == 1 ? 0 : p.cols * p.count);
+    if (p.count != 1) f_.queue().copy(f_.v(), side_by_side(packed.matrix, p.cols), backend::Part::all);
+    out.packed = dense::export_matrix<B, T>(f_.queue(), p.count == 1 ? f_.v() : packed.matrix, where_);
+    const Mat tau = f_.tau_row();  // contiguous: the rows are the columns of one matrix, too
+    out.tau = finish(dense::export_matrix<B, T>(
+        f_.queue(), {tau.data, tau.cols, p.count, std::max<Index>(tau.cols, 1), 0, 1}, where_));
     return out;
+  }
+
+  void r_into_batch(BatchView<T> out) override {
+    check_shape("out", out, f_.k(), f_.plan().cols);
+    dense::through_batch<B, T>(f_.queue(), out, false, [&](const Mat& target) {
+      f_.queue().copy(f_.r_source(), target, backend::Part::upper);
+    });
+  }
+  void q_into_batch(BatchView<T> out) override {
+    const Plan& p = f_.plan();
+    check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+    check_shape("out", out, p.rows, f_.k());
+    dense::through_batch<B, T>(f_.queue(), out, false, [&](const Mat& target) {
+      if (p.q == QForm::thin)
+        f_.queue().copy(f_.q(), target, backend::Part::all);
+      else
+        f_.form(target);
+    });
+  }
+  void apply_batch(BatchView<T> c, bool transpose) override {
+    check_reflectors();
+    check_shape("c", c, f_.plan().rows, c.first.cols);
+    dense::through_batch<B, T>(f_.queue(), c, true, [&](const Mat& target) {
+      f_.apply(transpose ? backend::Op::transpose : backend::Op::none, target);
+    });
+  }
+  void reflectors_into_batch(BatchView<T> packed, BatchView<T> tau) override {
+    check_lapack();
+    check_shape("tau", tau, f_.k(), 1);
+    if (packed.first.data != nullptr || packed.first.buffer != nullptr || packed.pointers != nullptr) {
+      check_shape("packed", packed, f_.plan().rows, f_.plan().cols);
+      dense::through_batch<B, T>(f_.queue(), packed, false,
+                                 [&](const Mat& target) { f_.queue().copy(f_.v(), target, backend::Part::all); });
+    }
+    dense::through_batch<B, T>(f_.queue(), tau, false, [&](const Mat& target) {
+      const Mat row = f_.tau_row();
+      f_.queue().copy({row.data, row.cols, 1, std::max<Index>(row.cols, 1), row.stride, row.count}, target,
+                      backend::Part::all);
+    });
+  }
+  BatchSolution<T> solve_batch(BatchView<const T> b, const SolveOptions& options) override {
+    const Index n = f_.plan().cols, nrhs = b.first.cols;
+    BatchSolution<T> out;
+    out.full = f_.k();
+    out.x = b.first.memory == Memory::host ? Matrix<T>::host(n, nrhs * f_.plan().count)
+                                           : dense::device_matrix<B, T>(f_.queue(), n, nrhs * f_.plan().count);
+    MatrixView<T> first = out.x.view();
+    first.cols = nrhs;
+    out.rank = solve_into_batch(b, {first, first.ld * nrhs, f_.plan().count, nullptr}, options);
+    return out;
+  }
+  std::vector<Index> solve_into_batch(BatchView<const T> b, BatchView<T> x, const SolveOptions& options) override {
+    check(f_.plan().q != QForm::none, ErrorCode::unavailable,
+          "this needs Q, but the factorization was made with QForm::none");
+    check_shape("b", b, f_.plan().rows, b.first.cols);
+    check_shape("x", x, f_.plan().cols, b.first.cols);
+    return dense::solve_batch(f_, b, x, options);
   }
 
   bool fell_back() override { return f_.fell_back(); }
@@ -145,6 +210,21 @@ class QRStateOf final : public QRState<T> {
   dense::Factorization<B, T>& factorization() { return f_; }
 
  private:
+  void check_reflectors() const {
+    check(f_.keeps_reflectors(), ErrorCode::unavailable,
+          "applying Q needs reflectors; factor with QForm::implicit or lapack, not ", to_string(f_.plan().q));
+  }
+  void check_lapack() const {
+    check(f_.plan().q == QForm::lapack, ErrorCode::unavailable,
+          "LAPACK-shaped reflectors need QForm::lapack; this factorization has ", to_string(f_.plan().q));
+  }
+  template <class U>
+  void check_shape(const char* name, const BatchView<U>& a, Index rows, Index cols) const {
+    dense::check_batch(name, a);
+    check(a.count == f_.plan().count && a.first.rows == rows && a.first.cols == cols, ErrorCode::invalid_argument, name,
+          " is a batch of ", a.count, " of ", a.first.rows, " x ", a.first.cols, " where ", f_.plan().count, " of ", rows,
+          " x ", cols, " are needed");
+  }
   double relative(double tolerance) const {
     return tolerance >= 0 ? tolerance : dense::default_tolerance<T>(f_.plan().rows, f_.plan().cols);
   }
@@ -181,12 +261,7 @@ class QRStateOf final : public QRState<T> {
   /// The batch on the device: where it is, or copied into the factorization's memory or a staging buffer.
   Mat bring(const BatchView<const T>& a) {
     const MatrixView<const T>& first = a.first;
-    if (dense::is_resident<B>(first) && first.layout == Layout::column_major) {
-      Mat m = dense::as_device<B>(first);
-      m.stride = a.stride;
-      m.count = a.count;
-      return m;
-    }
+    if (dense::is_direct<B>(a)) return dense::as_device_batch<B>(a);
     Mat target = f_.v();
     if (!f_.keeps_reflectors()) {
       if (staging_.bytes() == 0)
@@ -195,19 +270,7 @@ class QRStateOf final : public QRState<T> {
       const Index ld = std::max<Index>(first.rows, 1);
       target = {staging_.template as<T>(), first.rows, first.cols, ld, ld * first.cols, a.count};
     }
-    if (a.count > 1 && first.layout == Layout::column_major && first.ld == first.rows &&
-        a.stride == first.rows * first.cols && target.stride == a.stride && target.ld == first.ld) {
-      f_.queue().upload(first.data, target.data, a.stride * a.count);
-      return target;
-    }
-    for (Index b = 0; b < a.count; ++b) {
-      MatrixView<const T> one = first;
-      if (one.buffer)
-        one.offset += b * a.stride;
-      else
-        one.data += b * a.stride;
-      dense::load<B, T>(f_.queue(), one, target.matrix(b));
-    }
+    dense::load_batch<B, T>(f_.queue(), a, target);
     return target;
   }
 
@@ -292,12 +355,7 @@ class ScalarPart : public Base {
   }
 
   std::unique_ptr<QRState<T>> qr(BatchView<const T> a, const Options& options) override {
-    check(a.count >= 0, ErrorCode::invalid_argument, "the batch's count must not be negative, got ", a.count);
-    if (a.count > 0) dense::check_view("A", a.first);
-    const Index extent = a.first.layout == Layout::row_major ? a.first.rows : a.first.cols;
-    const Index span = a.count > 1 ? a.first.ld * extent : 0;
-    check(a.count <= 1 || a.stride >= span, ErrorCode::invalid_argument, "the batch's stride ", a.stride,
-          " is smaller than one matrix, ", span);
+    dense::check_batch("A", a);
     auto state = std::make_unique<QRStateOf<B, T>>(this->queue_, this->template profile<T>(),
                                                    plan(a.first.rows, a.first.cols, a.count, options, T{}), options,
                                                    a.first.memory);
@@ -305,15 +363,15 @@ class ScalarPart : public Base {
     return state;
   }
 
-  std::unique_ptr<QRState<T>> qr_in_place(MatrixView<T> a, const Options& options) override {
-    dense::check_view("A", a);
-    check(dense::is_resident<B>(a) && a.layout == Layout::column_major, ErrorCode::invalid_argument,
-          "qr_in_place takes a column-major matrix in the context's device memory");
+  std::unique_ptr<QRState<T>> qr_in_place(BatchView<T> a, const Options& options) override {
+    dense::check_batch("A", a);
+    check(dense::is_direct<B>(a), ErrorCode::invalid_argument,
+          "qr_in_place takes column-major matrices in the context's device memory, by a stride");
     check(options.q == QForm::implicit || options.q == QForm::lapack, ErrorCode::invalid_argument,
           "qr_in_place keeps reflectors: QForm::implicit or lapack, not ", to_string(options.q));
-    auto state = std::make_unique<QRStateOf<B, T>>(this->queue_, this->template profile<T>(),
-                                                   plan(a.rows, a.cols, 1, options, T{}), options, a.memory,
-                                                   dense::as_device<B>(a));
+    auto state = std::make_unique<QRStateOf<B, T>>(
+        this->queue_, this->template profile<T>(), plan(a.first.rows, a.first.cols, a.count, options, T{}), options,
+        a.first.memory, dense::as_device_batch<B>(a));
     state->factor_in_place();
     return state;
   }

@@ -26,7 +26,7 @@ class ScalarEngine {
   virtual void copy(MatrixView<const T> source, MatrixView<T> target) = 0;
   virtual Plan plan(Index rows, Index cols, Index count, const Options& options, T) = 0;
   virtual std::unique_ptr<QRState<T>> qr(BatchView<const T> a, const Options& options) = 0;
-  virtual std::unique_ptr<QRState<T>> qr_in_place(MatrixView<T> a, const Options& options) = 0;
+  virtual std::unique_ptr<QRState<T>> qr_in_place(BatchView<T> a, const Options& options) = 0;
   virtual LeastSquaresResult<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
                                               const LeastSquaresOptions& options) = 0;
   virtual std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) = 0;

@@ -87,7 +87,7 @@ Stage QR<T>::stage() const {
 }
 template <class T>
 void QR<T>::refactor(MatrixView<const T> a) {
-  state_->refactor({a, 0, 1});
+  state_->refactor({a, 0, 1, nullptr});
 }
 
 template <class T>
@@ -115,6 +115,38 @@ Matrix<T> BatchQR<T>::q() const {
   return state_->q(Columns::thin);
 }
 template <class T>
+void BatchQR<T>::r_into(BatchView<T> out) const {
+  state_->r_into_batch(out);
+}
+template <class T>
+void BatchQR<T>::q_into(BatchView<T> out) const {
+  state_->q_into_batch(out);
+}
+template <class T>
+void BatchQR<T>::apply_q(BatchView<T> c) const {
+  state_->apply_batch(c, false);
+}
+template <class T>
+void BatchQR<T>::apply_qt(BatchView<T> c) const {
+  state_->apply_batch(c, true);
+}
+template <class T>
+Reflectors<T> BatchQR<T>::reflectors() const {
+  return state_->reflectors();
+}
+template <class T>
+void BatchQR<T>::reflectors_into(BatchView<T> packed, BatchView<T> tau) const {
+  state_->reflectors_into_batch(packed, tau);
+}
+template <class T>
+BatchSolution<T> BatchQR<T>::solve(BatchView<const T> b, const SolveOptions& options) const {
+  return state_->solve_batch(b, options);
+}
+template <class T>
+std::vector<Index> BatchQR<T>::solve_into(BatchView<const T> b, BatchView<T> x, const SolveOptions& options) const {
+  return state_->solve_into_batch(b, x, options);
+}
+template <class T>
 void BatchQR<T>::refactor(BatchView<const T> a) {
   state_->refactor(a);
 }
@@ -125,11 +157,15 @@ Plan plan_qr(const Context& context, Index rows, Index cols, const Options& opti
 }
 template <class T>
 QR<T> qr(const Context& context, MatrixView<const T> a, const Options& options) {
-  return QR<T>(context.engine()->scalar<T>().qr({a, 0, 1}, options));
+  return QR<T>(context.engine()->scalar<T>().qr({a, 0, 1, nullptr}, options));
 }
 template <class T>
 QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options) {
-  return QR<T>(context.engine()->scalar<T>().qr_in_place(a, options));
+  return QR<T>(context.engine()->scalar<T>().qr_in_place({a, 0, 1, nullptr}, options));
+}
+template <class T>
+BatchQR<T> qr_in_place(const Context& context, BatchView<T> a, const Options& options) {
+  return BatchQR<T>(context.engine()->scalar<T>().qr_in_place(a, options));
 }
 template <class T>
 BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options) {
@@ -156,6 +192,7 @@ RobustPca<T> robust_pca(const Context& context, MatrixView<const T> m, const Rob
   template QR<T> qr(const Context&, MatrixView<const T>, const Options&);                                             \
   template QR<T> qr_in_place(const Context&, MatrixView<T>, const Options&);                                          \
   template BatchQR<T> qr(const Context&, BatchView<const T>, const Options&);                                         \
+  template BatchQR<T> qr_in_place(const Context&, BatchView<T>, const Options&);                                      \
   template LeastSquaresResult<T> least_squares(const Context&, MatrixView<const T>, MatrixView<const T>,              \
                                                const LeastSquaresOptions&);                                           \
   template Svd<T> svd(const Context&, MatrixView<const T>, const SvdOptions&);                                        \

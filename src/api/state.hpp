@@ -26,6 +26,13 @@ class QRState {
   virtual bool fell_back() = 0;
   virtual Stage stage() = 0;
   virtual void refactor(BatchView<const T> a) = 0;
+  // of a batch
+  virtual void r_into_batch(BatchView<T> out) = 0;
+  virtual void q_into_batch(BatchView<T> out) = 0;
+  virtual void apply_batch(BatchView<T> c, bool transpose) = 0;
+  virtual void reflectors_into_batch(BatchView<T> packed, BatchView<T> tau) = 0;
+  virtual BatchSolution<T> solve_batch(BatchView<const T> b, const SolveOptions& options) = 0;
+  virtual std::vector<Index> solve_into_batch(BatchView<const T> b, BatchView<T> x, const SolveOptions& options) = 0;
 };
 
 }  // namespace qrane::detail

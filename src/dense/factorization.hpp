@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "api/state.hpp"
+#include "dense/batch.hpp"
 #include "dense/blocked.hpp"
 #include "dense/cholesky_qr.hpp"
 #include "dense/transfer.hpp"
@@ -27,6 +28,7 @@ struct Pieces {
   backend::DeviceMatrix<B, T> v_, t_, r_, q_;
   BlockedWorkspace<B, T> blocked_;
   CholeskyWorkspace<B, T> cholesky_;
+  HouseholderWorkspace<B, T> householder_;
 
   Pieces() = default;
   Pieces(Carver<B>& carver, const Plan& plan, const std::optional<backend::DeviceMatrix<B, T>>& in_place) {
@@ -40,7 +42,10 @@ struct Pieces {
       return;
     }
     v_ = in_place ? *in_place : carver.template matrix<T>(m, n, batch);
-    if (plan.algorithm == Algorithm::blocked) {
+    if (plan.algorithm == Algorithm::householder) {
+      if (!plan.small) t_ = carver.template matrix<T>(block, std::max<Index>((k + block - 1) / block, 1) * block, batch);
+      householder_ = HouseholderWorkspace<B, T>(carver, plan);
+    } else if (plan.algorithm == Algorithm::blocked) {
       t_ = carver.template matrix<T>(block, (k + block - 1) / block * block, batch);
       Index t_elements = 0;  // not always the first panel's: leaves are cut to fit the height
       for (Index col = 0; col < k; col += b)
@@ -64,7 +69,7 @@ struct Pieces {
 template <class B, class T>
 class Factorization : Pieces<B, T> {
   using Pieces = dense::Pieces<B, T>;
-  using Pieces::blocked_, Pieces::cholesky_, Pieces::q_, Pieces::r_, Pieces::t_, Pieces::v_;
+  using Pieces::blocked_, Pieces::cholesky_, Pieces::householder_, Pieces::q_, Pieces::r_, Pieces::t_, Pieces::v_;
 
  public:
   using Queue = typename B::Queue;
@@ -94,15 +99,28 @@ class Factorization : Pieces<B, T> {
       cholesky_qr(queue_, *tree_, sketch_, a, r_, q_, {plan_.passes, plan_.guard_limit}, cholesky_);
       return;
     }
-    if (!(a.data == v_.data)) queue_.copy(a, v_, backend::Part::all);
-    if (plan_.algorithm == Algorithm::blocked) {
+    if (plan_.small) {
+      factor_small(a);
+    } else if (!(a.data == v_.data)) {
+      queue_.copy(a, v_, backend::Part::all);
+    }
+    if (plan_.algorithm == Algorithm::householder) {
+      if (!plan_.small) householder(queue_, whole_panels_, v_, t_, householder_);
+    } else if (plan_.algorithm == Algorithm::blocked) {
       blocked(queue_, blocked_schedule_, v_, t_, blocked_);
     } else {
       caqr(queue_, implicit());
     }
-    if (keeps_reflectors()) return;
-    queue_.copy(v_.block(0, 0, k(), plan_.cols), r_, backend::Part::upper);
-    if (plan_.q == QForm::thin) form(q_);
+    finish();
+  }
+
+  /// The same of matrices whose addresses are in a table in device memory; small plans only.
+  void run_table(const T* const* table, Index ld) {
+    if (plan_.count == 0) return;
+    Mat a = v_;
+    a.ld = std::max<Index>(ld, 1);
+    factor_small(a, const_cast<T* const*>(table));
+    finish();
   }
 
   Queue& queue() { return queue_; }
@@ -118,7 +136,12 @@ class Factorization : Pieces<B, T> {
 
   /// out := the first out.cols columns of Q; needs reflectors.
   void form(const Mat& out) {
-    if (plan_.algorithm == Algorithm::blocked) {
+    if (plan_.small) {
+      apply_small(backend::Op::none, out, true);
+    } else if (plan_.algorithm == Algorithm::householder) {
+      queue_.fill(out, T(0), T(1));
+      apply_householder(queue_, whole_panels_, v_, t_, backend::Op::none, out, householder_, true);
+    } else if (plan_.algorithm == Algorithm::blocked) {
       queue_.fill(out, T(0), T(1));
       apply_blocked_columns(backend::Op::none, out, true);
     } else {
@@ -128,7 +151,11 @@ class Factorization : Pieces<B, T> {
 
   /// C := op(Q) C with the full m x m Q; needs reflectors.
   void apply(backend::Op op, const Mat& c) {
-    if (plan_.algorithm == Algorithm::blocked)
+    if (plan_.small)
+      apply_small(op, c, false);
+    else if (plan_.algorithm == Algorithm::householder)
+      apply_householder(queue_, whole_panels_, v_, t_, op, c, householder_);
+    else if (plan_.algorithm == Algorithm::blocked)
       apply_blocked_columns(op, c, false);
     else
       dense::apply(queue_, implicit(), op, c);
@@ -137,7 +164,7 @@ class Factorization : Pieces<B, T> {
   /// tau of every reflector, in any order: T's diagonals. For the determinant's sign.
   std::vector<T> taus() {
     std::vector<T> out;
-    if (plan_.algorithm == Algorithm::blocked) {
+    if (plan_.algorithm == Algorithm::blocked || plan_.algorithm == Algorithm::householder) {
       const Matrix<T> t = host_copy(tau_row());
       out.assign(t.data(), t.data() + t.cols());
       return out;
@@ -151,14 +178,16 @@ class Factorization : Pieces<B, T> {
     return out;
   }
 
-  /// 1 x k: tau of the LAPACK-shaped reflectors, copied from the T factors' diagonals block by block.
+  /// 1 x k, contiguous, for every matrix of the batch: tau of the LAPACK-shaped reflectors, copied from the T factors'
+  /// diagonals block by block.
   Mat tau_row() {
+    if (plan_.small) return {householder_.tau.data, 1, k(), 1, k(), plan_.count};
     const Index b = plan_.block_cols;
-    tau_ = Buffer<B>(queue_, std::max<Index>(k(), 1) * static_cast<Index>(sizeof(T)));
-    const Mat tau{tau_.template as<T>(), 1, k(), 1, 0, 1};
+    tau_ = Buffer<B>(queue_, std::max<Index>(k() * plan_.count, 1) * static_cast<Index>(sizeof(T)));
+    const Mat tau{tau_.template as<T>(), 1, k(), 1, k(), plan_.count};
     for (Index p = 0; p * b < k(); ++p) {
       const Index n = std::min(b, k() - p * b);
-      const Mat diagonal{t_.data + p * b * b, 1, n, b + 1, 0, 1};
+      const Mat diagonal{t_.data + p * b * b, 1, n, b + 1, t_.stride, plan_.count};
       queue_.copy(diagonal, tau.columns(p * b, n), backend::Part::all);
     }
     return tau;
@@ -193,7 +222,10 @@ class Factorization : Pieces<B, T> {
 
   void make_schedules() {
     const TreeShape shape{plan_.block_rows, plan_.arity, plan_.inner};
-    if (plan_.algorithm == Algorithm::blocked) {
+    if (plan_.algorithm == Algorithm::householder) {
+      if (!plan_.small)
+        whole_panels_ = WholePanels<B>(queue_, plan_, queue_.limits(T{}), block_t_stride(), compact_t_stride());
+    } else if (plan_.algorithm == Algorithm::blocked) {
       blocked_schedule_ = make_blocked_schedule<B, T>(queue_, plan_.rows, plan_.cols, plan_.count,
                                                       plan_.panel_cols, plan_.block_cols, shape,
                                                       PanelMethod{plan_.passes, plan_.guard_limit});
@@ -206,6 +238,33 @@ class Factorization : Pieces<B, T> {
       sketch_.tree = std::make_unique<DeviceSchedule<B>>(
           queue_, make_schedule(plan_.sketch_rows, plan_.cols, 1, plan_.panel_cols, shape));
     }
+  }
+
+  /// Elements between two matrices' T factors, and between the places where a panel's T comes first; as carved.
+  Index block_t_stride() const {
+    const Index b = plan_.block_cols;
+    return b * b * std::max<Index>((k() + b - 1) / b, 1);
+  }
+  Index compact_t_stride() const {
+    Carver<B> sizes;
+    return HouseholderWorkspace<B, T>(sizes, plan_).w.stride;
+  }
+
+  /// What is kept when the reflectors are not.
+  void finish() {
+    if (keeps_reflectors()) return;
+    queue_.copy(v_.block(0, 0, k(), plan_.cols), r_, backend::Part::upper);
+    if (plan_.q == QForm::thin) form(q_);
+  }
+
+  /// Plans are small only where the backend has these kernels.
+  void factor_small([[maybe_unused]] const Mat& a, [[maybe_unused]] T* const* table = nullptr) {
+    if constexpr (requires(backend::FactorSmall<B, T> task) { queue_.factor_small(task); })
+      queue_.factor_small(backend::FactorSmall<B, T>{a, v_, householder_.tau, table});
+  }
+  void apply_small([[maybe_unused]] backend::Op op, [[maybe_unused]] const Mat& c, [[maybe_unused]] bool identity) {
+    if constexpr (requires(backend::ApplySmall<B, T> task) { queue_.apply_small(task); })
+      queue_.apply_small(backend::ApplySmall<B, T>{v_, householder_.tau, c, op, identity});
   }
 
   /// apply_blocked over as many columns at a time as the workspace is wide.
@@ -224,6 +283,7 @@ class Factorization : Pieces<B, T> {
   std::unique_ptr<DeviceSchedule<B>> tree_;
   BlockedSchedule<B> blocked_schedule_;
   Sketch<B> sketch_;
+  WholePanels<B> whole_panels_;
   Buffer<B> memory_;
   Buffer<B> tau_;
 };

@@ -52,6 +52,14 @@ Cost predict(const Plan& p) {
                         3 * m * block * std::ceil(k / block) / 2 + (p.q == QForm::thin ? 3 * m * k : 0));
       break;
     }
+    case Algorithm::householder: {  // panels also read the rest of their block twice and write it once
+      const double panels = panel_elements(m, k, panel), rest = panels * (block / panel - 1) / 2;
+      c.flops = qr_flops(m, n) + (p.small ? 0 : panels * (panel + block)) + form_q;
+      c.bytes = p.small ? size * (2 * m * n + (p.q == QForm::thin ? 2 * m * k : 0))
+                        : size * (3 * panels + 3 * rest + 3 * trailing_elements(m, n, k, block) +
+                                  (p.q == QForm::thin ? 3 * m * k : 0));
+      break;
+    }
     default: {
       // heads of all levels together, as a share of the leaves' rows
       const double heads = panel / std::max<double>(static_cast<double>(p.block_rows), 1) * p.arity / (p.arity - 1.0);

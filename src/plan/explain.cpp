@@ -12,11 +12,12 @@ namespace qrane {
 
 namespace {
 
-constexpr std::array<std::pair<Algorithm, const char*>, 5> algorithm_names{{{Algorithm::automatic, "automatic"},
+constexpr std::array<std::pair<Algorithm, const char*>, 6> algorithm_names{{{Algorithm::automatic, "automatic"},
                                                                             {Algorithm::tsqr, "tsqr"},
                                                                             {Algorithm::caqr, "caqr"},
                                                                             {Algorithm::blocked, "blocked"},
-                                                                            {Algorithm::cholesky_qr, "cholesky_qr"}}};
+                                                                            {Algorithm::cholesky_qr, "cholesky_qr"},
+                                                                            {Algorithm::householder, "householder"}}};
 constexpr std::array<std::pair<QForm, const char*>, 4> form_names{
     {{QForm::implicit, "implicit"}, {QForm::thin, "thin"}, {QForm::lapack, "lapack"}, {QForm::none, "none"}}};
 
@@ -69,21 +70,27 @@ std::string Plan::explain() const {
       if (sketch_rows > 0) out << ", a hopeless one for a sketch of " << sketch_rows << " rows before it";
       out << ", and what that leaves far from orthonormal goes to caqr";
       break;
+    case Algorithm::householder:
+      out << (small ? ": each matrix whole, in one launch"
+                    : ": panels by one block each, no tree, trailing matrix by products");
+      break;
     case Algorithm::automatic: break;
   }
   if (!reason.empty()) out << "\nwhy: " << reason;
   if (!tuning.empty()) out << "\ntuned: " << tuning;
-  const Index height = std::max<Index>(rows, 1);
-  Index heads = std::max<Index>(1, (height + block_rows - 1) / std::max<Index>(block_rows, 1));
-  out << "\ntree: leaves of " << block_rows << " rows, " << arity << " triangles a node";
-  out << "; " << heads;
-  while (heads > 1) {
-    heads = (heads + arity - 1) / std::max(arity, 2);
-    out << " -> " << heads;
+  if (algorithm != Algorithm::householder) {
+    const Index height = std::max<Index>(rows, 1);
+    Index heads = std::max<Index>(1, (height + block_rows - 1) / std::max<Index>(block_rows, 1));
+    out << "\ntree: leaves of " << block_rows << " rows, " << arity << " triangles a node";
+    out << "; " << heads;
+    while (heads > 1) {
+      heads = (heads + arity - 1) / std::max(arity, 2);
+      out << " -> " << heads;
+    }
+    out << " blocks in the first panel";
   }
-  out << " blocks in the first panel\n";
-  out << "panels: " << panel_cols << " columns, compact WY groups of " << inner;
-  if (algorithm == Algorithm::blocked) out << ", trailing matrix updated by " << block_cols << " columns at a time";
+  out << "\npanels: " << panel_cols << " columns, compact WY groups of " << inner;
+  if (algorithm == Algorithm::blocked || (algorithm == Algorithm::householder && !small)) out << ", trailing matrix updated by " << block_cols << " columns at a time";
   out << "\n";
   out << "workspace: " << workspace_bytes << " bytes\n";
   const plan::Cost cost = plan::predict(*this);

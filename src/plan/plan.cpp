@@ -2,6 +2,7 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -9,6 +10,13 @@
 namespace qrane {
 
 namespace plan {
+
+Index widest_whole_panel(const backend::Limits& limits, Index rows) {
+  if (limits.whole_panel_elements == 0) return rows <= limits.max_block_rows ? limits.max_panel_cols : 0;
+  if (rows > limits.whole_panel_rows) return 0;
+  const auto height = static_cast<Index>(std::bit_ceil(static_cast<std::uint64_t>(std::max<Index>(rows, 1))));
+  return std::min<Index>(limits.max_panel_cols, limits.whole_panel_elements / height);
+}
 
 double qr_flops(double m, double n) {
   if (m < n) std::swap(m, n);
@@ -43,7 +51,10 @@ struct Choice {
 Choice choose(const DeviceProfile& device, const tuning::QRTuning& t, const Plan& p, Index max_panel) {
   using detail::concat;
   const Index m = p.rows, n = p.cols, k = std::min(m, n);
-  if (p.q == QForm::lapack) return {Algorithm::blocked, "LAPACK-shaped reflectors come from blocked alone"};
+  if (p.count > 1 && widest_whole_panel(device.limits, m) > 0 &&
+      (p.q == QForm::lapack || device.limits.whole_panel_elements > 0))
+    return {Algorithm::householder, "a batch whose matrices are low enough to need no tree"};
+  if (p.q == QForm::lapack) return {Algorithm::blocked, "LAPACK-shaped reflectors come from blocked"};
   const bool explicit_form = p.q == QForm::none || p.q == QForm::thin;
   if (t.prefers_cholesky && explicit_form && p.count == 1 && m >= t.cholesky_rows_per_col * n &&
       n >= t.narrowest_cholesky && n <= device.limits.max_cholesky)
@@ -85,8 +96,12 @@ void check_options(const Plan& p, const Options& o, const DeviceProfile& device)
     check(p.cols <= device.limits.max_cholesky, code, "cholesky_qr takes at most ", device.limits.max_cholesky,
           " columns on this device, got ", p.cols);
   }
-  check(p.q != QForm::lapack || p.algorithm == Algorithm::blocked, code,
-        "QForm::lapack comes from the algorithm blocked, not ", to_string(p.algorithm));
+  check(p.q != QForm::lapack || p.algorithm == Algorithm::blocked || p.algorithm == Algorithm::householder, code,
+        "QForm::lapack comes from the algorithms blocked and householder, not ", to_string(p.algorithm));
+  check(p.algorithm != Algorithm::householder || widest_whole_panel(device.limits, p.rows) > 0, code,
+        "householder takes matrices of at most ",
+        device.limits.whole_panel_elements > 0 ? device.limits.whole_panel_rows : device.limits.max_block_rows,
+        " rows on this device, got ", p.rows, "; use blocked");
   check(o.panel_kind != PanelKind::cholesky || (p.algorithm == Algorithm::blocked && p.count == 1), code,
         "PanelKind::cholesky is for blocked and one matrix, not ", to_string(p.algorithm), " and a batch of ", p.count);
   check(o.panel_kind != PanelKind::cholesky || device.limits.has_double, ErrorCode::unavailable,
@@ -120,6 +135,28 @@ void plan_guard(Plan& p, bool panels) {
   }
 }
 
+/// Whether factor_small takes the matrices whole.
+bool fits_small(const backend::Limits& limits, Index rows, Index cols) {
+  const Index padded = cols <= 8 ? 8 : cols <= 16 ? 16 : 32;
+  return cols <= 32 && rows <= limits.small_rows && rows * padded <= limits.small_elements;
+}
+
+/// Block sizes of Algorithm::householder. Products with a block's columns run near full rate from 128 on; half of it
+/// where the whole matrix is little wider, since the block's own panels are the slower part.
+void plan_householder(Plan& p, const DeviceProfile& device, const tuning::QRTuning& tuned, const Options& options) {
+  const Index k = std::min(p.rows, p.cols);
+  p.small = options.panel_cols == 0 && fits_small(device.limits, p.rows, p.cols);
+  const Index wished = p.small                  ? std::max<Index>(k, 1)
+                       : options.panel_cols > 0 ? options.panel_cols
+                                                : std::min<Index>(tuned.inner, device.limits.max_panel_cols);
+  p.panel_cols = static_cast<int>(std::clamp<Index>(wished, 1, std::max<Index>(k, 1)));
+  p.inner = p.panel_cols;
+  const Index block = std::max<Index>(tuned.batch_block_cols / p.panel_cols, 1) * p.panel_cols;
+  p.block_cols = static_cast<int>(std::clamp<Index>(block, p.panel_cols, std::max<Index>(k, p.panel_cols)));
+  p.block_rows = std::max<Index>(p.rows, 1);
+  p.arity = 2;
+}
+
 }  // namespace
 
 Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count, int scalar_bytes,
@@ -143,6 +180,10 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
   p.reason = std::move(choice.reason);
   check_options(p, options, device);
 
+  if (p.algorithm == Algorithm::householder) {
+    plan_householder(p, device, tuned, options);
+    return p;
+  }
   const bool cholesky_panels =
       p.algorithm == Algorithm::blocked && options.panel_kind != PanelKind::tree &&
       (options.panel_kind == PanelKind::cholesky || (tuned.cholesky_panels && p.count == 1)) &&

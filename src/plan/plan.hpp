@@ -23,6 +23,9 @@ struct DeviceProfile {
 Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count, int scalar_bytes,
                const Options& options);
 
+/// Widest panel of `rows` rows that Algorithm::householder may factor at once; 0 when it is too tall.
+Index widest_whole_panel(const backend::Limits& limits, Index rows);
+
 /// Canonical flops of a QR factorization: 2 m n^2 - 2 n^3 / 3 for m >= n, with m and n swapped else.
 double qr_flops(double m, double n);
 

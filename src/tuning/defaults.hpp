@@ -18,6 +18,7 @@ struct QRTuning {
   int blocked_panel_cols;     // columns of a panel of the blocked algorithm, factored by a tree
   int cholesky_panel_cols;    // the same, factored by Cholesky QR
   int block_cols;             // columns whose panels update the trailing matrix together
+  int batch_block_cols;       // the same for the matrices of a batch (householder)
   int widest_caqr;            // tall matrices (caqr_rows_per_col): beyond this many columns blocked is preferred
   int widest_single_panel;    // up to here a tall matrix is one panel (TSQR)
   bool cholesky_panels;       // blocked: panels by guarded Cholesky QR
@@ -44,6 +45,7 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .blocked_panel_cols = 32,
               .cholesky_panel_cols = 64,
               .block_cols = 256,
+              .batch_block_cols = 128,
               .widest_caqr = 2048,
               .widest_single_panel = 32,
               .cholesky_panels = true,
@@ -63,6 +65,7 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .blocked_panel_cols = 32,
               .cholesky_panel_cols = 32,
               .block_cols = 256,
+              .batch_block_cols = 128,
               .widest_caqr = 2048,
               .widest_single_panel = 32,
               .cholesky_panels = false,
@@ -82,6 +85,7 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .blocked_panel_cols = 32,
               .cholesky_panel_cols = 32,
               .block_cols = 128,
+              .batch_block_cols = 128,
               .widest_caqr = 2048,
               .widest_single_panel = 512,
               .cholesky_panels = false,
