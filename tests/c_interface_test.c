@@ -302,8 +302,8 @@ static void test_factor_errors(qrane_context *context) {
   options.size = 3;
   FAILS(QRANE_INVALID_ARGUMENT, "options->size is 3", qrane_factor_d(context, &a, &options, &qr));
   options.size = sizeof options;
-  options.algorithm = 5;
-  FAILS(QRANE_INVALID_ARGUMENT, "options->algorithm is 5", qrane_factor_d(context, &a, &options, &qr));
+  options.algorithm = 6;
+  FAILS(QRANE_INVALID_ARGUMENT, "options->algorithm is 6", qrane_factor_d(context, &a, &options, &qr));
   options.algorithm = 0, options.q = 4;
   FAILS(QRANE_INVALID_ARGUMENT, "options->q is 4", qrane_factor_d(context, &a, &options, &qr));
   options.q = 0, options.arity = -1;

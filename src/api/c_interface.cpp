@@ -50,6 +50,7 @@ static_assert(QRANE_ALGORITHM_TSQR == static_cast<int>(qrane::Algorithm::tsqr));
 static_assert(QRANE_ALGORITHM_CAQR == static_cast<int>(qrane::Algorithm::caqr));
 static_assert(QRANE_ALGORITHM_BLOCKED == static_cast<int>(qrane::Algorithm::blocked));
 static_assert(QRANE_ALGORITHM_CHOLESKY_QR == static_cast<int>(qrane::Algorithm::cholesky_qr));
+static_assert(QRANE_ALGORITHM_HOUSEHOLDER == static_cast<int>(qrane::Algorithm::householder));
 static_assert(QRANE_Q_IMPLICIT == static_cast<int>(qrane::QForm::implicit));
 static_assert(QRANE_Q_THIN == static_cast<int>(qrane::QForm::thin));
 static_assert(QRANE_Q_LAPACK == static_cast<int>(qrane::QForm::lapack));
@@ -69,23 +70,6 @@ qrane::QR<T>& qr_of(const qrane_qr* handle) {
   check(qr != nullptr, ErrorCode::invalid_argument, "qr was factored in ",
         sizeof(T) == 4 ? "double: use the function ending in _d" : "float: use the function ending in _s");
   return *qr;
-}
-
-qrane::Options options_of(const qrane_options* given) {
-  const qrane_options o = read_struct(given, qrane_options QRANE_OPTIONS_INIT, "options");
-  check_range("options->algorithm", o.algorithm, QRANE_ALGORITHM_CHOLESKY_QR);
-  check_range("options->q", o.q, QRANE_Q_NONE);
-  check_range("options->arity", o.arity, std::numeric_limits<std::int32_t>::max());
-  check_range("options->block_rows", o.block_rows, std::numeric_limits<std::int64_t>::max());
-  check_range("options->panel_cols", o.panel_cols, std::numeric_limits<int>::max());
-  qrane::Options options;
-  options.algorithm = static_cast<qrane::Algorithm>(o.algorithm);
-  options.q = static_cast<qrane::QForm>(o.q);
-  options.check_finite = o.check_finite != 0;
-  options.arity = o.arity;
-  options.block_rows = o.block_rows;
-  options.panel_cols = static_cast<int>(o.panel_cols);
-  return options;
 }
 
 template <class T>
@@ -163,11 +147,28 @@ void solve(const qrane_qr* handle, const MatrixOf<T>* b, const qrane_solve_optio
 
 }  // namespace
 
+qrane::Options qrane::c_interface::options_of(const qrane_options* given) {
+  const qrane_options o = read_struct(given, qrane_options QRANE_OPTIONS_INIT, "options");
+  check_range("options->algorithm", o.algorithm, QRANE_ALGORITHM_HOUSEHOLDER);
+  check_range("options->q", o.q, QRANE_Q_NONE);
+  check_range("options->arity", o.arity, std::numeric_limits<std::int32_t>::max());
+  check_range("options->block_rows", o.block_rows, std::numeric_limits<std::int64_t>::max());
+  check_range("options->panel_cols", o.panel_cols, std::numeric_limits<int>::max());
+  qrane::Options options;
+  options.algorithm = static_cast<qrane::Algorithm>(o.algorithm);
+  options.q = static_cast<qrane::QForm>(o.q);
+  options.check_finite = o.check_finite != 0;
+  options.arity = o.arity;
+  options.block_rows = o.block_rows;
+  options.panel_cols = static_cast<int>(o.panel_cols);
+  return options;
+}
+
 extern "C" {
 
 const char* qrane_version(void) { return QRANE_VERSION_STRING; }
 
-const char* qrane_last_error(void) { return last_error; }
+const char* qrane_last_error(void) { return qrane::c_interface::last_error; }
 
 const char* qrane_status_name(int status) {
   switch (status) {

@@ -128,6 +128,9 @@ inline void check_shape(const char* name, Index rows, Index cols, Index wanted_r
         " where ", wanted_rows, " x ", wanted_cols, " is needed");
 }
 
+/// The caller's options, or the defaults; in c_interface.cpp.
+Options options_of(const qrane_options* given);
+
 inline SolveOptions solve_options_of(const qrane_solve_options* options) {
   const auto o = read_struct(options, qrane_solve_options QRANE_SOLVE_OPTIONS_INIT, "options");
   check(o.tolerance == o.tolerance, ErrorCode::invalid_argument, "options->tolerance is NaN");
