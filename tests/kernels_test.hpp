@@ -217,6 +217,7 @@ TYPED_TEST_SUITE(Kernels, KernelTypes);
 #include "kernels_movement.hpp"
 #include "kernels_products.hpp"
 #include "kernels_panels.hpp"
+#include "kernels_pivot.hpp"
 #include "kernels_small.hpp"
 #include "kernels_reflect.hpp"
 #include "kernels_batch.hpp"

@@ -231,6 +231,7 @@ struct GramSolve {
   DeviceMatrix<B, T> a, b;                       // in: m x n, m x nrhs
   DeviceMatrix<B, double> r, inverse;            // in: n x n upper triangles, zeros below
   DeviceMatrix<B, T> x;                          // out: n x nrhs, rounded once
+  DeviceMatrix<B, double> y;                     // out: Wᵀ Aᵀ b = Qᵀ b, n x nrhs
   typename B::template Pointer<double> facts{};  // out: R's 1-norm condition number; longest column times ‖W‖_F, which
                                                  // no ratio |r_00| / |r_kk| of a pivoted R exceeds
 };

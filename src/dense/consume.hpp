@@ -51,8 +51,7 @@ Solution<T> solve(Factorization<B, T>& f, RankView<B, T>& rank, const plan::Devi
   out.full = k;
   out.condition = rank.condition;
   out.rank = rank.decide(tolerance);
-  detail::check(!options.refuse_deficient || !out.deficient(), ErrorCode::rank_deficient, "A has rank ", out.rank,
-                " of ", k, " at relative tolerance ", tolerance, ", condition estimate ", out.condition);
+  refuse_deficient(options, out.rank, out.full, tolerance, out.condition);
   Temporary<B, T> y(f.queue(), m, b.cols), small(f.queue(), k, b.cols), x(f.queue(), n, b.cols);
   load<B, T>(f.queue(), b, y.matrix);
   const DeviceMatrix<B, T> projected = project(f, y.matrix, small.matrix);

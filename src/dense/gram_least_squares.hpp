@@ -8,11 +8,12 @@
 // backend/kernels.hpp) bounds kappa of the column-scaled A from above on the device and sees A alone: a consistent system
 // does not trip it. The limit 1e8 keeps the loss under 1e-2 of the worst direction, where float's own is total.
 // Double data has no wider arithmetic to do this in, and goes through Q.
-// The host waits once, for the verdict, the norms and (where asked for) x.
+// Where R may have lost rank to the tolerance it is pivoted on the device, in double, and the solution made from its leading
+// columns and Qᵀ b = R^-T Aᵀ b. The host waits once for the verdict, the norms and (where asked for) x, else once more.
 // Cost: A is read three times (Gram matrix, Aᵀ b, residual), n (n + 1) m flops.
 #pragma once
 
-#include <array>
+#include <bit>
 #include <optional>
 
 #include <qrane/least_squares.hpp>
@@ -31,19 +32,23 @@ concept HasGramSolve = requires(typename B::Queue& queue, const backend::GramSol
 /// Memory of one solution, in one piece; what the host reads comes first.
 template <class B, class T>
 struct GramLeastSquares {
-  typename B::template Pointer<double> facts{};  // condition, spread, the guard's bound, then nrhs squared residuals
+  typename B::template Pointer<double> facts{};  // condition, spread, the guard's bound, nrhs squared residuals, and in the
+                                                 // place of one more double the guard's flag
   typename B::template Pointer<std::int32_t> failed{};
-  backend::DeviceMatrix<B, double> gram, r, inverse;
+  backend::DeviceMatrix<B, double> gram, r, inverse, y;
   backend::Scratch<B> scratch;
 
   static constexpr Index first_square = 3;
+  Index facts_count = 0;
 
-  GramLeastSquares(Carver<B>& carver, typename B::Queue& queue, Index rows, Index cols, Index nrhs) {
-    facts = carver.template take<double>(first_square + nrhs);
-    failed = carver.template take<std::int32_t>(8);
+  GramLeastSquares(Carver<B>& carver, typename B::Queue& queue, Index rows, Index cols, Index nrhs)
+      : facts_count(first_square + nrhs + 1) {
+    facts = carver.template take<double>(facts_count);
+    failed = cast_pointer<std::int32_t>(facts + (facts_count - 1));
     gram = carver.template matrix<double>(cols, cols);
     r = carver.template matrix<double>(cols, cols);
     inverse = carver.template matrix<double>(cols, cols);
+    y = carver.template matrix<double>(cols, nrhs);
     constexpr Index most_scratch = Index{64} << 20;
     scratch.bytes = std::max<Index>(std::min<Index>(most_scratch, 16 * rows * cols), 32 * cols * 8) + 65536;
     if constexpr (HasGramSolve<B, T>)
@@ -52,32 +57,11 @@ struct GramLeastSquares {
   }
 };
 
-/// R on the device, in double, has full rank to the tolerance: pivoted there.
-template <class B>
-bool triangle_has_full_rank(typename B::Queue& queue, const backend::DeviceMatrix<B, double>& r, double tolerance) {
-  PivotedMatrix<B, double> pivoted(queue, r.rows, r.cols, r.rows, false);
-  queue.copy(r, pivoted.a(), backend::Part::upper);
-  pivoted.run(tolerance, false);
-  return pivoted.rank() == r.cols;
-}
-
-/// Nothing where A is too ill-conditioned, or has lost rank to the tolerance, for this way. a, b: device, column-major.
+/// R, W, Qᵀ b, x and ‖b - A x‖² queued; nothing is waited for.
 template <class B, class T>
-std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue,
-                                                        const backend::DeviceMatrix<B, T>& a,
-                                                        const backend::DeviceMatrix<B, T>& b,
-                                                        const SolveOptions& options, Memory where)
-  requires HasGramSolve<B, T>
-{
-  const Index m = a.rows, n = a.cols, nrhs = b.cols;
-  Carver<B> sizes;
-  const GramLeastSquares<B, T> counted(sizes, queue, m, n, nrhs);
-  const Buffer<B> memory(queue, sizes.used());
-  Carver<B> carver(memory.template as<std::byte>());
-  const GramLeastSquares<B, T> work(carver, queue, m, n, nrhs);
-  Matrix<T> x = device_matrix<B, T>(queue, n, nrhs);
-  const backend::DeviceMatrix<B, T> device_x = as_device<B>(x.view());
-
+void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>& work,
+                         const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& b,
+                         const backend::DeviceMatrix<B, T>& x) {
   queue.fill(backend::DeviceMatrix<B, T>{cast_pointer<T>(work.failed), 1, 1, 1, 0, 1}, T(0), T(0));
   queue.gram(a, work.gram, work.scratch);
   backend::GuardedCholesky<B, T> cholesky;
@@ -94,23 +78,54 @@ std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue
   solve.b = b;
   solve.r = work.r;
   solve.inverse = work.inverse;
-  solve.x = device_x;
+  solve.x = x;
+  solve.y = work.y;
   solve.facts = work.facts;
   queue.solve_gram(solve, work.scratch);
-  queue.residual_squares(a, device_x, b, work.facts + work.first_square, work.scratch);
+  queue.residual_squares(a, x, b, work.facts + work.first_square, work.scratch);
+}
 
-  std::vector<double> facts(static_cast<std::size_t>(work.first_square + nrhs));
-  std::int32_t failed = 0;
-  queue.download(work.failed, &failed, 1);
-  if (failed != 0) return std::nullopt;
-  queue.download(work.facts, facts.data(), work.first_square + nrhs);
-  const double tolerance = options.tolerance >= 0 ? options.tolerance : default_tolerance<T>(m, n);
-  // facts[1] is a bound, not an estimate: below 1 / tolerance no pivoted look is needed
-  if (!(facts[1] * tolerance < 1) && !triangle_has_full_rank<B>(queue, work.r, tolerance)) return std::nullopt;
+/// Nothing where A is too ill-conditioned for this way. a, b: device, column-major.
+template <class B, class T>
+std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile,
+                                                        const backend::DeviceMatrix<B, T>& a,
+                                                        const backend::DeviceMatrix<B, T>& b,
+                                                        const SolveOptions& options, Memory where)
+  requires HasGramSolve<B, T>
+{
+  const Index m = a.rows, n = a.cols, nrhs = b.cols;
+  Carver<B> sizes;
+  const GramLeastSquares<B, T> counted(sizes, queue, m, n, nrhs);
+  const Buffer<B> memory(queue, sizes.used());
+  Carver<B> carver(memory.template as<std::byte>());
+  const GramLeastSquares<B, T> work(carver, queue, m, n, nrhs);
+  Matrix<T> x = device_matrix<B, T>(queue, n, nrhs);
+  const backend::DeviceMatrix<B, T> device_x = as_device<B>(x.view());
+  queue_gram_solution<B, T>(queue, work, a, b, device_x);
 
+  std::vector<double> facts(static_cast<std::size_t>(work.facts_count));
+  queue.download(work.facts, facts.data(), work.facts_count);
+  if (static_cast<std::int32_t>(std::bit_cast<std::int64_t>(facts.back())) != 0) return std::nullopt;
   LeastSquaresResult<T> out;
   out.solution.rank = out.solution.full = n;
   out.solution.condition = facts[0];
+  const double tolerance = options.tolerance >= 0 ? options.tolerance : default_tolerance<T>(m, n);
+  if (!(facts[1] * tolerance < 1)) {  // a bound, not an estimate: below that no pivoted look is needed
+    PivotedMatrix<B, double> pivoted(queue, n, n, n, false);
+    queue.copy(work.r, pivoted.a(), backend::Part::upper);
+    pivoted.run(tolerance, false);
+    out.solution.rank = pivoted.rank();
+    refuse_deficient(options, out.solution.rank, n, tolerance, facts[0]);
+    if (out.solution.deficient()) {
+      plan::DeviceProfile wide = profile;
+      wide.limits = queue.limits(double{});
+      const Matrix<double> wide_x = solve_pivoted<B, double>(queue, wide, pivoted, out.solution.rank, work.y,
+                                                             options.least_norm, Memory::device);
+      queue.narrow(as_device<B>(wide_x.view()), device_x, backend::Part::all);
+      queue.residual_squares(a, device_x, b, work.facts + work.first_square, work.scratch);
+      queue.download(work.facts, facts.data(), work.facts_count);
+    }
+  }
   out.residual_norms = Matrix<double>::host(nrhs, 1);
   for (Index c = 0; c < nrhs; ++c)
     out.residual_norms.data()[c] = std::sqrt(facts[static_cast<std::size_t>(work.first_square + c)]);

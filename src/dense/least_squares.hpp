@@ -73,8 +73,8 @@ template <class B, class T>
 Matrix<double> residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
                               const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b) {
   if constexpr (HasGramSolve<B, T>) {
-    constexpr Index most_rhs = 16;  // past that products are faster
-    if (b.cols > 0 && b.cols <= most_rhs && a.rows > 0 && a.cols <= queue.max_residual_columns()) {
+    constexpr Index most_rhs = 16, most_cols = 1024;  // past that products are faster
+    if (b.cols > 0 && b.cols <= most_rhs && a.rows > 0 && a.cols <= most_cols) {
       Matrix<double> norms = fused_residual_norms<B, T>(queue, a, x, b);
       if (std::all_of(norms.data(), norms.data() + b.cols, [](double norm) { return norm >= 0; })) return norms;
     }
@@ -100,8 +100,7 @@ Solution<T> solve_transposed(Factorization<B, T>& f, RankView<B, T>& rank, const
   f.queue().fill(x.matrix, T(0), T(0));
   const DeviceMatrix<B, T> top = x.matrix.block(0, 0, m, b.cols);
   out.rank = rank.decide(tolerance);
-  detail::check(!options.refuse_deficient || !out.deficient(), ErrorCode::rank_deficient, "A has rank ", out.rank,
-                " of ", m, " at relative tolerance ", tolerance, ", condition estimate ", out.condition);
+  refuse_deficient(options, out.rank, out.full, tolerance, out.condition);
   if (out.deficient()) {  // Rᵀ w = b, rank-deficient, on the host
     HostMatrix lower(m, m);
     for (Index j = 0; j < m; ++j)
@@ -163,7 +162,7 @@ std::optional<LeastSquaresResult<T>> try_gram(typename B::Queue& queue, const pl
     const Index n = a.cols, widest = std::min<Index>(queue.max_solve_gram(), profile.limits.max_cholesky);
     if (options.algorithm == Algorithm::automatic && n > 0 && n <= widest && a.rows >= 2 * n && b.cols > 0 &&
         b.cols <= most_rhs)
-      return gram_least_squares<B, T>(queue, a, b, options.solve, where);
+      return gram_least_squares<B, T>(queue, profile, a, b, options.solve, where);
   }
   return std::nullopt;
 }

@@ -96,8 +96,7 @@ class PivotedFactorization {
     out.full = std::min(rows_, cols_);
     out.rank = small_->rank_at(tolerance);
     out.condition = condition();
-    detail::check(!options.refuse_deficient || !out.deficient(), ErrorCode::rank_deficient, "A has rank ", out.rank,
-                  " of ", out.full, " at relative tolerance ", tolerance, ", condition estimate ", out.condition);
+    refuse_deficient(options, out.rank, out.full, tolerance, out.condition);
     Temporary<B, T> right(queue_, rows_, b.cols), inner(queue_, cols_, b.cols);
     load<B, T>(queue_, b, right.matrix);
     Mat y = right.matrix.block(0, 0, small_->a().rows, b.cols);

@@ -31,6 +31,12 @@ struct TriangleFacts {
   double spread = 1;     // about the largest |r_00| / |r_kk| of a pivoted R
 };
 
+/// Throws where the options refuse what the rank says; `full` columns or rows at most.
+inline void refuse_deficient(const SolveOptions& options, Index rank, Index full, double tolerance, double condition) {
+  detail::check(!options.refuse_deficient || rank >= full, ErrorCode::rank_deficient, "A has rank ", rank, " of ", full,
+                " at relative tolerance ", tolerance, ", condition estimate ", condition);
+}
+
 struct NormEstimates {
   double one = 0, two = 0;  // both from below
 };
@@ -135,7 +141,11 @@ class RankView {
 
   explicit RankView(Factorization<B, T>& f) : RankView(f, triangle_facts<B, T>(f.queue(), f.r_source())) {}
 
-  bool on_device() const { return f_->k() > widest_on_host && HasPivotedFactor<B, T>; }
+  /// Whether pivoting happens on the device: the way over the host is cheap for small triangles only.
+  bool on_device() const {
+    constexpr Index widest = std::is_same_v<B, backend::Cpu> ? widest_on_host : 64;
+    return f_->k() > widest && HasPivotedFactor<B, T>;
+  }
 
   /// k x n, on the host.
   const HostMatrix& r() {

@@ -95,6 +95,7 @@ template <class T>
 struct Solve {
   DeviceMatrix<Cuda, double> r, inverse;
   DeviceMatrix<Cuda, T> x;
+  DeviceMatrix<Cuda, double> y;
   const double* partial;
   int parts;
   double* facts;  // null: written by an earlier pass
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(solve_threads) solve_gram_kernel(const std::in
 #pragma unroll
     for (int k = 0; k < R; ++k) {
       y[k] = warp_sum(y[k]);
-      if (lane == 0) s_y[k * n + j] = y[k];
+      if (lane == 0) s_y[k * n + j] = p.y.data[j + k * p.y.ld] = y[k];
     }
     one_norm = larger(warp_sum(sizes[0]), one_norm);
     inverse_one_norm = larger(warp_sum(sizes[1]), inverse_one_norm);
@@ -265,7 +266,8 @@ void launch_solve_gram(const Launch& launch, const GramSolve<Cuda, T>& task, con
     auto* kernel = aligned ? project_kernel<T, width<T>, R> : project_kernel<T, 1, R>;
     kernel<<<blocks, threads, static_cast<std::size_t>(R * (chunk + n) * 8), launch.stream>>>(launch.condition, p);
     check_launch("project kernel");
-    const Solve<T> s{task.r, task.inverse, task.x.columns(first, R), partial, blocks, first_pass ? task.facts : nullptr};
+    const Solve<T> s{task.r, task.inverse, task.x.columns(first, R), task.y.columns(first, R),
+                     partial, blocks, first_pass ? task.facts : nullptr};
     solve_gram_kernel<T, R><<<1, solve_threads, 0, launch.stream>>>(launch.condition, s);
     check_launch("solve_gram kernel");
     first_pass = false;
