@@ -207,6 +207,62 @@ static void test_rank(qrane_context *context) {
   qrane_qr_destroy(qr);
 }
 
+/* A P = Q R of a matrix with a repeated column, and its solutions. */
+static void test_pivoted(qrane_context *context) {
+  enum { K = 5 };
+  double a[M * K], r[K * K], q[M * K], product[M * K], permuted[M * K], b[M], x[K], c[M];
+  int64_t columns[K];
+  const qrane_matrix_d a_view = qrane_host_d(a, M, K, M);
+  const qrane_matrix_d r_view = qrane_host_d(r, K, K, K);
+  const qrane_matrix_d q_view = qrane_host_d(q, M, K, M), narrow_q_view = qrane_host_d(q, M, K - 1, M);
+  const qrane_matrix_d b_view = qrane_host_d(b, M, 1, M);
+  const qrane_matrix_d c_view = qrane_host_d(c, M, 1, M);
+  const qrane_matrix_d x_view = qrane_host_d(x, K, 1, K);
+  qrane_pivot_options options = QRANE_PIVOT_OPTIONS_INIT;
+  qrane_pivot_info info = QRANE_PIVOT_INFO_INIT;
+  qrane_solution solution = QRANE_SOLUTION_INIT;
+  qrane_pivoted_qr *qr = NULL;
+  int i, j, l;
+  for (j = 0; j < K; ++j)
+    for (i = 0; i < M; ++i) a[i + j * M] = element(i, j == K - 1 ? 0 : j);
+  for (i = 0; i < M; ++i) b[i] = c[i] = element(i, 11);
+  OK(qrane_pivoted_factor_d(context, &a_view, NULL, &qr));
+  OK(qrane_pivoted_qr_info(qr, &info));
+  EXPECT(info.rows == M && info.cols == K && info.rank == K - 1 && info.kept == K && info.tolerance > 0);
+  EXPECT(info.pivoting == QRANE_PIVOTING_EXACT);
+  OK(qrane_pivoted_permutation(qr, columns, K));
+  OK(qrane_pivoted_r_d(qr, &r_view));
+  OK(qrane_pivoted_q_d(qr, &q_view));
+  for (j = 0; j < K; ++j)
+    for (i = 0; i < M; ++i) {
+      permuted[i + j * M] = a[i + columns[j] * M];
+      product[i + j * M] = 0;
+      for (l = 0; l <= j; ++l) product[i + j * M] += q[i + l * M] * r[l + j * K];
+    }
+  EXPECT(largest_difference_d(product, permuted, M * K) < 1e-13);
+  OK(qrane_pivoted_apply_d(qr, QRANE_LEFT, 1, &c_view));
+  OK(qrane_pivoted_apply_d(qr, QRANE_LEFT, 0, &c_view));
+  EXPECT(largest_difference_d(b, c, M) < 1e-13);
+  OK(qrane_pivoted_solve_d(qr, &b_view, NULL, &x_view, &solution));
+  EXPECT(solution.rank == K - 1 && solution.full == K);
+  EXPECT(fabs(x[0] - x[K - 1]) < 1e-12); /* of least norm: equal columns share */
+  FAILS(QRANE_INVALID_ARGUMENT, "count is 2", qrane_pivoted_permutation(qr, columns, 2));
+  FAILS(QRANE_INVALID_ARGUMENT, "qr was factored in double", qrane_pivoted_r_s(qr, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "r is 60 x 1", qrane_pivoted_r_d(qr, &b_view));
+  qrane_pivoted_qr_destroy(qr);
+  options.truncate = 1;
+  options.q = QRANE_Q_NONE;
+  OK(qrane_pivoted_factor_d(context, &a_view, &options, &qr));
+  OK(qrane_pivoted_qr_info(qr, &info));
+  EXPECT(info.rank == K - 1 && info.kept == K - 1);
+  FAILS(QRANE_UNAVAILABLE, "QForm::none", qrane_pivoted_q_d(qr, &narrow_q_view));
+  qrane_pivoted_qr_destroy(qr);
+  options.pivoting = 7;
+  FAILS(QRANE_INVALID_ARGUMENT, "options->pivoting is 7", qrane_pivoted_factor_d(context, &a_view, &options, &qr));
+  EXPECT(qr == NULL);
+  qrane_pivoted_qr_destroy(NULL);
+}
+
 static void test_empty(qrane_context *context) {
   const int shapes[4][2] = {{0, 0}, {5, 0}, {0, 5}, {1, 1}};
   double one = -3, r = 0;
@@ -433,6 +489,7 @@ int main(int argc, char **argv) {
   test_double(context, QRANE_ALGORITHM_AUTOMATIC, QRANE_Q_THIN);
   test_float(context);
   test_rank(context);
+  test_pivoted(context);
   test_empty(context);
   test_factor_errors(context);
   test_use_errors(context);

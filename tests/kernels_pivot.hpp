@@ -78,7 +78,9 @@ TYPED_TEST(Kernels, FactorsWithPivots) {
       ASSERT_LE(rank, steps);
       const HostMatrix<T> cut = this->download(task.packed, packed);
       for (Index j = 0; j < rank; ++j) EXPECT_EQ(cut(j, j), packed(j, j));
-      if (rank < steps) EXPECT_LE(std::fabs(packed(rank, rank)), 0.5 * std::fabs(packed(0, 0)) * (1 + 1e-5));
+      if (rank < steps) {
+        EXPECT_LE(std::fabs(packed(rank, rank)), 0.5 * std::fabs(packed(0, 0)) * (1 + 1e-5));
+      }
     }
   } else {
     GTEST_SKIP() << "this backend leaves pivoting to the host";

@@ -201,5 +201,36 @@ TYPED_TEST(QrRank, ConditionIsEstimated) {
   EXPECT_NEAR(this->factored(identity<T>(9)).condition(), 1, 1e-5);
 }
 
+/// Wide triangles are estimated on the device; columns of falling size make R's condition large.
+TYPED_TEST(QrRank, ConditionOfAWideTriangle) {
+  using T = typename TypeParam::Scalar;
+  if (!this->thorough) GTEST_SKIP() << "the same code as elsewhere, and slow here";
+  const Index n = 530;
+  auto a = random_normal<T>(n + 40, n, 9);
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i < a.rows; ++i) a(i, j) *= static_cast<T>(std::pow(10.0, -3.0 * double((j * 7) % n) / double(n)));
+  auto f = qr<T>(this->context(), a.view());
+  const auto r = convert<double>(this->host(f.r()));
+  double one_norm = 0, inverse_norm = 0;
+  std::vector<double> x(static_cast<std::size_t>(n));
+  for (Index c = 0; c < n; ++c) {
+    double sum = 0, inverse_sum = 0;
+    for (Index i = c; i >= 0; --i) {
+      double value = i == c ? 1 : 0;
+      for (Index l = i + 1; l <= c; ++l) value -= r(i, l) * x[static_cast<std::size_t>(l)];
+      x[static_cast<std::size_t>(i)] = value / r(i, i);
+      sum += std::abs(r(i, c));
+      inverse_sum += std::abs(x[static_cast<std::size_t>(i)]);
+    }
+    one_norm = std::max(one_norm, sum);
+    inverse_norm = std::max(inverse_norm, inverse_sum);
+  }
+  EXPECT_LE(f.condition(), 1.01 * one_norm * inverse_norm);
+  EXPECT_GE(f.condition(), one_norm * inverse_norm / 5);
+  EXPECT_EQ(f.rank().rank, n);
+  for (Index i = 0; i < a.rows; ++i) a(i, 3) = 2 * a(i, 8);  // and one that has lost rank
+  EXPECT_EQ(qr<T>(this->context(), a.view()).rank().rank, n - 1);
+}
+
 }  // namespace
 }  // namespace qrane::test

@@ -6,7 +6,8 @@
 // A's digits are float's, eps = 2^-24. The normal equations in double lose kappa² 2^-53 of x, a Householder factorization
 // in float kappa 2^-24: below kappa = 2^29 the former is the more accurate. The guard of Cholesky QR (guarded_cholesky in
 // backend/kernels.hpp) bounds kappa of the column-scaled A from above on the device and sees A alone: a consistent system
-// does not trip it. The limit 1e8 keeps the loss under 1e-2 of the worst direction, where float's own is total.
+// does not trip it. The limit 2e8 on a bound that is 3 to 8 times kappa lets in what float data can
+// mean at all (kappa to about 1 / eps); float's own loss in the worst direction is total there.
 // Double data has no wider arithmetic to do this in, and goes through Q.
 // Where R may have lost rank to the tolerance it is pivoted on the device, in double, and the solution made from its leading
 // columns and Qᵀ b = R^-T Aᵀ b. The host waits once for the verdict, the norms and (where asked for) x, else once more.
@@ -28,6 +29,8 @@ concept HasGramSolve = requires(typename B::Queue& queue, const backend::GramSol
   queue.solve_gram(task, scratch);
   queue.max_solve_gram();
 };
+
+constexpr double guard_limit = 2e8;
 
 /// Memory of one solution, in one piece; what the host reads comes first.
 template <class B, class T>
@@ -70,7 +73,7 @@ void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>&
   cholesky.inverse = work.inverse;
   cholesky.failed = work.failed;
   cholesky.condition = work.facts + 2;
-  cholesky.limit = 1e8;
+  cholesky.limit = guard_limit;
   cholesky.rounding = 0x1p-53;
   queue.guarded_cholesky(cholesky);
   backend::GramSolve<B, T> solve;

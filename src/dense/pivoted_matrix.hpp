@@ -36,6 +36,15 @@ concept HasGatherColumns =
     requires(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
              typename B::template Pointer<std::int32_t> columns) { queue.gather_columns(a, columns, a); };
 
+/// The next of a sequence that is the same on every machine: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+inline std::uint64_t random_bits(std::uint64_t& state) {
+  state += 0x9E3779B97F4A7C15ULL;
+  std::uint64_t z = state;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+  return z ^ (z >> 31);
+}
+
 /// task on a host copy, by the CPU's pivoted_factor.
 template <class B, class T>
 void pivoted_factor_on_host(typename B::Queue& queue, const backend::PivotedFactor<B, T>& task) {
@@ -222,16 +231,9 @@ class PivotedMatrix {
   /// where a norm does not; the same on every machine.
   void fill_gaussian() {
     Matrix<T> g = Matrix<T>::host(gaussian_.rows, gaussian_.cols);
-    std::uint64_t state = 0x2545F4914F6CDD1DULL;
-    const auto next = [&] {  // splitmix64 (Steele, Lea, Flood, OOPSLA 2014)
-      state += 0x9E3779B97F4A7C15ULL;
-      std::uint64_t z = state;
-      z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-      z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-      return z ^ (z >> 31);
-    };
+    std::uint64_t state = 0;
     for (Index k = 0; k < gaussian_.rows * gaussian_.cols; ++k) {
-      const std::uint64_t bits = next();
+      const std::uint64_t bits = random_bits(state);
       g.data()[k] = static_cast<T>(std::popcount(bits) - 32) / T(64);
     }
     load<B, T>(queue_, std::as_const(g).view(), gaussian_);

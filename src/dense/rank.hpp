@@ -3,7 +3,7 @@
 // wide triangular systems, and solutions through a pivoted factor.
 //
 // Triangles up to `widest_on_host` go to the host, in double. Wider ones stay on the device: their norms, and those of
-// their inverses, are estimated from a few products and triangular solves with eight vectors at a time (Higham, Tisseur,
+// their inverses, are estimated from two products and two triangular solves with a block of vectors (after Higham, Tisseur,
 // "A block algorithm for matrix 1-norm estimation", SIMAX 2000), and pivoting happens there too.
 #pragma once
 
@@ -41,58 +41,66 @@ struct NormEstimates {
   double one = 0, two = 0;  // both from below
 };
 
-/// Norms of a k x k matrix of which only products are known: forward(x) and backward(x) replace x, k x 8, by A x, Aᵀ x.
+/// The largest 1-norm and 2-norm of x's columns [first, end), each divided by its element of `before`; NaN and infinity stay.
+template <class T>
+void raise_norms(NormEstimates& norms, const Matrix<T>& x, Index first, Index end, const std::vector<double>& before,
+                 bool with_one) {
+  for (Index c = first; c < end; ++c) {
+    double sum = 0, square = 0;
+    for (Index i = 0; i < x.rows(); ++i) {
+      const double value = static_cast<double>(x(i, c));
+      sum += std::abs(value);
+      square += value * value;
+    }
+    const double two = std::sqrt(square) / before[static_cast<std::size_t>(c)];
+    if (with_one && !(sum <= norms.one)) norms.one = sum;
+    if (!(two <= norms.two)) norms.two = two;
+  }
+}
+
+/// Norms of a k x k matrix A of which only products are known: forward(x) and backward(x) replace x by A x, Aᵀ x. x is
+/// k x 2 probes. Z := Aᵀ S for random signs S has the inner products of A's columns with S, so its largest rows point at
+/// A's longest columns, and A Z is a step of the power method: one product with both finds either norm.
 template <class B, class T, class Forward, class Backward>
 NormEstimates estimate_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& x, Forward forward,
                              Backward backward) {
-  const Index k = x.rows, t = x.cols;
+  const Index k = x.rows, probes = x.cols / 2;
+  Matrix<T> host = Matrix<T>::host(k, x.cols);
+  std::uint64_t state = 1;
+  for (Index c = 0; c < probes; ++c)
+    for (Index i = 0; i < k; ++i) host(i, c + probes) = (random_bits(state) & 1) != 0 ? T(1) : T(-1);
+  load<B, T>(queue, std::as_const(host).view(), x);
+  backward(x.columns(probes, probes));
+  store<B, T>(queue, x, host.view());
   NormEstimates norms;
-  Matrix<T> host = Matrix<T>::host(k, t);
-  const auto send = [&] { load<B, T>(queue, std::as_const(host).view(), x); };
-  // columns of x are of 1-norm `one` and 2-norm `two` before the product
-  const auto measure = [&](double one, double two) {
-    store<B, T>(queue, x, host.view());
-    for (Index c = 0; c < t; ++c) {
-      double sum = 0, square = 0;
-      for (Index i = 0; i < k; ++i) {
-        const double value = static_cast<double>(host(i, c));
-        sum += std::abs(value);
-        square += value * value;
-      }
-      if (!(sum / one <= norms.one)) norms.one = sum / one;  // NaN and infinity stay
-      if (!(std::sqrt(square) / two <= norms.two)) norms.two = std::sqrt(square) / two;
+  std::vector<double> before(static_cast<std::size_t>(x.cols), std::sqrt(static_cast<double>(k)));
+  raise_norms(norms, host, probes, 2 * probes, before, false);
+  std::vector<Index> order(static_cast<std::size_t>(k));
+  std::vector<double> size(static_cast<std::size_t>(k), 0.0);
+  std::iota(order.begin(), order.end(), Index{0});
+  for (Index c = probes; c < 2 * probes; ++c) {
+    double square = 0;
+    for (Index i = 0; i < k; ++i) {
+      const double value = static_cast<double>(host(i, c));
+      if (!std::isfinite(value)) return {value, value};  // and sizes below can be compared
+      size[static_cast<std::size_t>(i)] += value * value;
+      square += value * value;
     }
-  };
-  const double root = std::sqrt(static_cast<double>(k));
-  for (Index c = 0; c < t; ++c)  // columns of signs: all alike, then of more and more changes
-    for (Index i = 0; i < k; ++i) host(i, c) = (c > 0 && (i * c * 2 / k + i * (c / 2)) % 2 == 1) ? T(-1) : T(1);
-  send();
-  forward(x);
-  measure(static_cast<double>(k), root);
-  for (int round = 0; round < 2; ++round) {
-    for (Index c = 0; c < t; ++c)
-      for (Index i = 0; i < k; ++i) host(i, c) = host(i, c) < T(0) ? T(-1) : T(1);
-    send();
-    backward(x);
-    const double one_norm = norms.one;
-    measure(static_cast<double>(k), root);
-    norms.one = one_norm;  // those were of the transpose
-    std::vector<Index> order(static_cast<std::size_t>(k));
-    std::vector<double> size(static_cast<std::size_t>(k), 0.0);
-    std::iota(order.begin(), order.end(), Index{0});
-    for (Index i = 0; i < k; ++i)
-      for (Index c = 0; c < t; ++c)
-        size[static_cast<std::size_t>(i)] = std::max(size[static_cast<std::size_t>(i)], std::abs(static_cast<double>(host(i, c))));
-    std::partial_sort(order.begin(), order.begin() + t, order.end(), [&](Index i, Index j) {
-      const double a = size[static_cast<std::size_t>(i)], b = size[static_cast<std::size_t>(j)];
-      return a > b || (a == b && i < j);
-    });
-    for (Index c = 0; c < t; ++c)
-      for (Index i = 0; i < k; ++i) host(i, c) = i == order[static_cast<std::size_t>(c)] ? T(1) : T(0);
-    send();
-    forward(x);
-    measure(1, 1);
+    before[static_cast<std::size_t>(c)] = std::sqrt(square);
   }
+  std::partial_sort(order.begin(), order.begin() + probes, order.end(), [&](Index i, Index j) {
+    const double a = size[static_cast<std::size_t>(i)], b = size[static_cast<std::size_t>(j)];
+    return a > b || (a == b && i < j);
+  });
+  for (Index c = 0; c < probes; ++c) {
+    before[static_cast<std::size_t>(c)] = 1;
+    for (Index i = 0; i < k; ++i) host(i, c) = i == order[static_cast<std::size_t>(c)] ? T(1) : T(0);
+  }
+  load<B, T>(queue, std::as_const(host).view(), x);
+  forward(x);
+  store<B, T>(queue, x, host.view());
+  raise_norms(norms, host, 0, probes, before, true);
+  raise_norms(norms, host, probes, 2 * probes, before, false);
   return norms;
 }
 
@@ -111,7 +119,8 @@ TriangleFacts triangle_facts(typename B::Queue& queue, const backend::DeviceMatr
   using namespace backend;
   const Index k = std::min(r.rows, r.cols);
   if (k > widest_on_host) {
-    const Temporary<B, T> square(queue, k, k), x(queue, k, 8), y(queue, k, 8);
+    constexpr Index columns = 16;  // a solve takes as long with one
+    const Temporary<B, T> square(queue, k, k), x(queue, k, columns), y(queue, k, columns);
     queue.copy(r.block(0, 0, k, k), square.matrix, Part::upper);
     const auto solve = [&](Op op) {
       return [&, op](const DeviceMatrix<B, T>& v) {
@@ -120,8 +129,9 @@ TriangleFacts triangle_facts(typename B::Queue& queue, const backend::DeviceMatr
     };
     const auto multiply = [&](Op op) {
       return [&, op](const DeviceMatrix<B, T>& v) {
-        queue.gemm(op, Op::none, T(1), square.matrix, v, T(0), y.matrix);
-        queue.copy(y.matrix, v, Part::all);
+        const DeviceMatrix<B, T> product = y.matrix.columns(0, v.cols);
+        queue.gemm(op, Op::none, T(1), square.matrix, v, T(0), product);
+        queue.copy(product, v, Part::all);
       };
     };
     const NormEstimates norms = estimate_norms<B, T>(queue, x.matrix, multiply(Op::none), multiply(Op::transpose));
