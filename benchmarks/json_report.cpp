@@ -57,6 +57,7 @@ Json to_json_value(const QrCase& result) {
   out["algorithm"] = result.algorithm;
   out["plan"] = result.plan;
   out["fell_back"] = result.fell_back;
+  if (!result.stage.empty()) out["stage"] = result.stage;
   out["samples_ms"] = result.samples_ms;
   out["median_ms"] = result.median_ms();
   out["gflops"] = result.gflops();

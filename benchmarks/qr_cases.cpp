@@ -124,6 +124,7 @@ class QrCases {
       result.samples_ms = session_.sample_ms([&] { f.refactor(input()); });
       if (session_.interrupted()) return;
       result.fell_back = f.fell_back();
+      if (f.stage() != Stage::planned) result.stage = to_string(f.stage());
       note(std::string("checking mode ") + mode_name(mode));
       result.errors = mode == QForm::none ? check_r(f) : check_q(f);
       if (condition_ != 1) result.condition_of_r = condition_of<T>(session_.context().to_host(f.r()).view());

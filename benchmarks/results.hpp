@@ -69,6 +69,7 @@ struct QrCase {
   std::string reason;     ///< of left_out and failed
   std::string algorithm;  ///< that ran
   std::string plan;       ///< Plan::explain
+  std::string stage;      ///< of cholesky_qr that answered, empty for other algorithms
   bool fell_back = false;
   std::vector<double> samples_ms;
   double flops = 0;  ///< canonical, of the asked-for output

@@ -70,7 +70,7 @@ void Table::print_heading(const std::string& table, const std::string& words, co
 void Table::add(const QrCase& result) {
   if (quiet()) return;
   print_heading("qr",
-                format("%9s %5s %4s %-8s %-11s %10s %9s %8s %8s %10s %6s", "rows", "cols", "prec", "mode", "algorithm",
+                format("%9s %5s %4s %-8s %-22s %10s %9s %8s %8s %10s %6s", "rows", "cols", "prec", "mode", "algorithm",
                        "ms", "GFLOP/s", "orthog.", "residual", "floor ms", "floor"),
                 "qr");
   std::printf("%9lld %5lld %4s %-8s ", static_cast<long long>(result.shape.rows),
@@ -78,8 +78,9 @@ void Table::add(const QrCase& result) {
   if (result.samples_ms.empty()) {
     print_absence(result);
   } else {
-    const std::string algorithm = result.algorithm + (result.fell_back ? "*" : "");
-    std::printf("%-11s %10s %9.1f %8s %8s %10s %5.1f%%", algorithm.c_str(), milliseconds(result.median_ms()).c_str(),
+    const std::string stage = result.stage.empty() ? "" : "/" + result.stage;
+    const std::string algorithm = result.algorithm + stage + (result.fell_back ? "*" : "");
+    std::printf("%-22s %10s %9.1f %8s %8s %10s %5.1f%%", algorithm.c_str(), milliseconds(result.median_ms()).c_str(),
                 result.gflops(), measure(result.errors.orthogonality).c_str(), measure(result.errors.residual).c_str(),
                 milliseconds(result.floor.ms).c_str(), 100 * result.floor.ms / result.median_ms());
     print_ratios(result.peers);
@@ -198,7 +199,7 @@ void print_foot(const BenchResults& results) {
         "a peer's column: its time over qrane's\n");
   for (const QrCase& result : results.cases)
     if (result.fell_back) {
-      std::printf("*: the guard handed over to the Householder tree\n");
+      std::printf("*: a guard handed over to Householder reflections\n");
       break;
     }
   for (const Crossover& line : crossovers(results.grid))
