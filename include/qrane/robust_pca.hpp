@@ -10,6 +10,7 @@
 
 #include <qrane/context.hpp>
 #include <qrane/matrix.hpp>
+#include <qrane/qr.hpp>
 
 namespace qrane {
 
@@ -31,6 +32,9 @@ struct RobustPcaOptions {
   double lambda_multiplier = 1;   ///< lambda = multiplier / sqrt(max(m, n))
   double mu = 0;                  ///< 0: 1.25 / ‖M‖_2 (inexact_alm), m n / (4 ‖M‖_1) (alternating)
   double rho = 1.5;               ///< inexact_alm: growth of mu
+  /// How the tall matrix of an iteration is reduced for its singular values. automatic: to its Gram matrix, in double,
+  /// where that costs the result nothing, else by the QR that its plan takes; any other: by that QR
+  Algorithm algorithm = Algorithm::automatic;
   bool check_finite = false;      ///< refuse NaN and Inf, naming the first (waits for the device)
   /// Called after every iteration; returning false stops with what there is (converged = false).
   std::function<bool(const RobustPcaProgress&)> on_iteration;
@@ -48,7 +52,9 @@ struct RobustPca {
 };
 
 /// Separates M (m x n, only read; m >= n is the fast shape) into low rank and sparse. Reaching max_iterations is no
-/// error: see RobustPca::converged. Takes five matrices of M's size in device memory, and those of the QR.
+/// error: see RobustPca::converged. Takes five matrices of M's size in device memory, and those of the QR where it needs
+/// one. On CUDA, to 128 columns, an iteration never waits for the host; without `on_iteration` the host looks at every
+/// eighth.
 template <class T>
 RobustPca<T> robust_pca(const Context& context, MatrixView<const T> m, const RobustPcaOptions& options = {});
 

@@ -190,17 +190,59 @@ struct RobustPcaPass {
   typename B::template Pointer<double> residual_squared{};  // out: sum z^2, one double, summed in a fixed order
 };
 
-/// Optional: R = U diag(sigma) Vᵀ of a small triangle without U, and what singular value thresholding makes of it. A
-/// backend with `small_svd(task)` and `max_small_svd()` (largest n) spares robust PCA the way over the host.
+/// Optional: all of an iteration after its SVD in one pass, n <= max_robust_pca_step() columns:
+///     L = X P,  S = shrink(M - L + Y / mu, threshold),  Z = M - L - S,  Y' = Y + mu Z,  X' = M - S + Y' / mu_next
+/// and the sum of Z's squares. A backend with `robust_pca_step(step, scratch)` spares gemm and robust_pca_pass.
+template <class B, class T>
+struct RobustPcaStep {
+  DeviceMatrix<B, T> m, x, y;             // in
+  DeviceMatrix<B, double> projector;      // in: P, n x n
+  double mu = 0, mu_next = 0, threshold = 0;
+  DeviceMatrix<B, T> x_next, y_next;      // out, or null; not x and y
+  DeviceMatrix<B, T> l, s;                // out, or null
+  typename B::template Pointer<double> residual_squared{};  // out: one double, summed in a fixed order
+};
+
+/// Optional: what an iteration of robust PCA has come to, judged without the host. With `residual` = the root of
+/// *residual_squared over norm (norm 0: as it is) and L's singular values max(0, sigma - threshold):
+///     record := residual, rank;  before := L's singular values
+///     *running := 0 when residual is NaN, or at most `tolerance` while (with `settle`) the singular values differ from
+///     those before by no more than tolerance * norm in the Euclidean norm
+template <class B>
+struct RobustPcaVerdict {
+  typename B::template Pointer<double> residual_squared{}, sigma{};  // in: one, n
+  typename B::template Pointer<double> before{};                     // in/out: n
+  typename B::template Pointer<double> record{};                     // out: two
+  typename B::template Pointer<std::int32_t> running{};              // out
+  Index n = 0;
+  double threshold = 0, norm = 0, tolerance = 0;
+  bool settle = false;
+};
+
+/// Optional: the SVD R = U diag(sigma) Vᵀ of a small triangle, or V and sigma from G = RᵀR, and the product of them that
+/// is asked for. A backend with `small_svd(task)`, `max_small_svd()` (largest n) and `small_svd_work(n)` (doubles) spares
+/// the way over the host. Singular values are right to the rounding of the largest (from G: of its square); U and V are
+/// orthonormal whatever the rank. NaN or Inf makes everything NaN.
 template <class B>
 struct SmallSvd {
-  DeviceMatrix<B, double> r;                     // in: n x n, upper triangle read
-  DeviceMatrix<B, double> guess;                 // in: an orthogonal matrix near V, or null
+  enum class Product {
+    none,
+    threshold,  // V diag(max(0, 1 - threshold / sigma)) Vᵀ
+    whiten      // V diag(1 / sigma), so that A V diag(1 / sigma) = U for AᵀA = G
+  };
+  DeviceMatrix<B, double> r;                     // in: n x n, upper triangle read: R, or G
+  bool gram = false;                             // r holds G
+  DeviceMatrix<B, double> guess;                 // in, with G: an orthonormal matrix near V, or null
+  DeviceMatrix<B, double> u;                     // out, with R: U; or null
   DeviceMatrix<B, double> v;                     // out: V; may be the guess
   typename B::template Pointer<double> sigma{};  // out: n singular values, nonincreasing
-  double accuracy = 0x1p-52;                     // cosines between columns of U below this are taken for rounding
-  double threshold = 0;                          // in: tau
-  DeviceMatrix<B, double> projector;             // out, unless null: V diag(max(0, 1 - tau / sigma)) Vᵀ
+  typename B::template Pointer<double> work{};   // scratch: small_svd_work(n) doubles
+  double accuracy = 0x1p-52;                     // cosines between singular vectors below n^(1/2) times this are rounding
+  Product product = Product::none;
+  double threshold = 0;
+  DeviceMatrix<B, double> result;                // out: the product, n x n
+  double most_condition = 0;                     // with `failed`: *failed := 1 unless sigma_1 < this * sigma_n
+  typename B::template Pointer<std::int32_t> failed{};  // or null
 };
 
 /// Optional: column-pivoted Householder QR (Businger, Golub 1965; LAPACK's geqp3), A P = Q R with |r_00| >= |r_11| >=

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A = Q R, R = U_R S Vᵀ on the host, U = Q U_R on the device. A wide matrix is taken as its transpose.
+// The thin SVD of a matrix, tall or taken as its transpose, with nothing on the host but what the user's memory asks for.
+//
+//   through G   float data: G = AᵀA in double, V and Σ of G, U = A (V Σ^-1), with double products, rounded once. U is
+//               orthonormal to κ² 2^-53, so Σ decides: beyond κ = 1e4 a flag is raised on the device, which is read when
+//               all is done, and the stable way follows.
+//   through R   A = Q R, R = U_R Σ Vᵀ, U = Q U_R: backward stable for every A.
+//   on host     the same with the SVD of R by LAPACK, where the backend has none or R is too wide for it.
 #pragma once
 
 #include <qrane/svd.hpp>
@@ -26,6 +32,191 @@ Matrix<T> place(typename B::Queue& queue, const HostMatrix& a, Memory where) {
   return out;
 }
 
+template <class Queue, class B>
+concept HasSmallSvd = requires(Queue& q, const backend::SmallSvd<B>& task) {
+  q.small_svd(task);
+  { q.max_small_svd() } -> std::convertible_to<Index>;
+};
+template <class Queue, class B, class T>
+concept HasMultiplyFull = requires(Queue& q, backend::DeviceMatrix<B, T> a, backend::DeviceMatrix<B, double> w) {
+  q.multiply_full(a, w, a);
+  { q.max_multiply_full() } -> std::convertible_to<Index>;
+};
+
+/// The SVD of a tall matrix on its way: A = U diag(sigma) Vᵀ.
+template <class B, class T>
+class TallSvd {
+ public:
+  using Queue = typename B::Queue;
+  using Mat = backend::DeviceMatrix<B, T>;
+
+  /// a: m x n, m >= n, only read, and kept in place by the caller.
+  TallSvd(Queue& queue, const plan::DeviceProfile& profile, const Mat& a, const SvdOptions& options)
+      : queue_(queue), profile_(profile), a_(a), options_(options) {
+    if (options.vectors) u_ = device_matrix<B, T>(queue, a.rows, a.cols);
+  }
+
+  void run() {
+    if constexpr (HasSmallSvd<Queue, B>) {
+      if (a_.cols > 0 && a_.cols <= queue_.max_small_svd()) {
+        run_on_device();
+        return;
+      }
+    }
+    run_on_host();
+  }
+
+  /// U, m x n, in the device's memory. Wants vectors, as v_transposed does.
+  Matrix<T>& u() { return u_; }
+  /// n x 1 where wanted.
+  Matrix<T> s(Memory where) {
+    if (on_host_) {
+      HostMatrix values(static_cast<Index>(small_.s.size()), 1);
+      values.data = small_.s;
+      return place<B, T>(queue_, values, where);
+    }
+    return narrowed(backend::DeviceMatrix<B, double>{sigma_, a_.cols, 1, a_.cols, 0, 1}, where);
+  }
+  /// V (`transpose`: Vᵀ), n x n, where wanted.
+  Matrix<T> v(bool transpose, Memory where) {
+    if (on_host_) return place<B, T>(queue_, transpose ? small_.vt : transposed(small_.vt), where);
+    if (!transpose) return narrowed(v_, where);
+    queue_.transpose(v_, r_);  // R is done with
+    return narrowed(r_, where);
+  }
+
+ private:
+  Matrix<T> narrowed(const backend::DeviceMatrix<B, double>& a, Memory where) {
+    Temporary<B, T> out(queue_, a.rows, a.cols);
+    queue_.narrow(a, out.matrix, backend::Part::all);
+    return export_matrix<B, T>(queue_, out.matrix, where);
+  }
+
+  void run_on_device() {
+    if constexpr (HasSmallSvd<Queue, B>) {
+      const Index n = a_.cols;
+      const auto carve = [&](Carver<B>& carver) {
+        for (auto* w : {&r_, &v_, &product_}) *w = carver.template matrix<double>(n, n);
+        sigma_ = carver.template take<double>(n);
+        work_ = carver.template take<double>(queue_.small_svd_work(n));
+        failed_ = carver.template take<std::int32_t>(8);
+      };
+      Carver<B> sizes;
+      carve(sizes);
+      memory_ = Buffer<B>(queue_, sizes.used());
+      Carver<B> carver(memory_.template as<std::byte>());
+      carve(carver);
+      if (!through_gram()) through_r();
+    }
+  }
+
+  /// False when it is not for this matrix.
+  bool through_gram() {
+    if constexpr (sizeof(T) == 4 && HasSmallSvd<Queue, B> && HasMultiplyFull<Queue, B, T>) {
+      const Index n = a_.cols;
+      if (options_.algorithm != Algorithm::automatic || n > queue_.max_multiply_full()) return false;
+      constexpr Index plenty = Index{1} << 26;  // of partial Gram matrices
+      const Buffer<B> scratch(queue_, std::clamp(8 * a_.rows * n, Index{1} << 20, plenty));
+      queue_.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
+      queue_.gram(a_, r_, {scratch.template as<std::byte>(), scratch.bytes()});
+      backend::SmallSvd<B> task = small_task();
+      task.gram = true;
+      task.most_condition = 1e4;
+      task.failed = failed_;
+      if (options_.vectors) {
+        task.product = backend::SmallSvd<B>::Product::whiten;
+        task.result = product_;
+      }
+      queue_.small_svd(task);
+      if (options_.vectors) queue_.multiply_full(a_, product_, as_device<B>(u_.view()));
+      std::int32_t failed = 0;
+      queue_.download(failed_, &failed, 1);
+      return failed == 0;
+    }
+    return false;
+  }
+
+  void through_r() {
+    if constexpr (HasSmallSvd<Queue, B>) {
+      Factorization<B, T> f(queue_, plan_qr());
+      f.run(a_);
+      queue_.widen(f.r_source(), r_);
+      backend::SmallSvd<B> task = small_task();
+      if (options_.vectors) task.u = product_;
+      queue_.small_svd(task);
+      if (options_.vectors) lift_u(f);
+      queue_.synchronize();  // f goes
+    }
+  }
+
+  backend::SmallSvd<B> small_task() const {
+    backend::SmallSvd<B> task;
+    task.r = r_;
+    task.v = v_;
+    task.sigma = sigma_;
+    task.work = work_;
+    task.accuracy = sizeof(T) == 4 ? 0x1p-28 : 0x1p-52;
+    return task;
+  }
+
+  /// R, and Q in the form that the algorithm is best at.
+  Plan plan_qr() const {
+    Options wish;
+    wish.algorithm = options_.algorithm;
+    const bool thin = options_.algorithm == Algorithm::automatic || options_.algorithm == Algorithm::cholesky_qr;
+    wish.q = !options_.vectors ? QForm::none : thin ? QForm::thin : QForm::implicit;
+    return plan::make_plan(profile_, a_.rows, a_.cols, 1, sizeof(T), wish);
+  }
+
+  /// U := Q U_R, U_R in product_.
+  void lift_u(Factorization<B, T>& f) {
+    using backend::Op;
+    const Index n = a_.cols;
+    const Mat u = as_device<B>(u_.view());
+    if (f.keeps_reflectors()) {
+      queue_.fill(u, T(0), T(0));
+      queue_.narrow(product_, u.block(0, 0, n, n), backend::Part::all);
+      lift(f, u);
+      return;
+    }
+    Temporary<B, T> small(queue_, n, n);
+    queue_.narrow(product_, small.matrix, backend::Part::all);
+    queue_.gemm(Op::none, Op::none, T(1), f.q(), small.matrix, T(0), u);
+    queue_.synchronize();  // `small` goes
+  }
+
+  void run_on_host() {
+    on_host_ = true;
+    Factorization<B, T> f(queue_, plan_qr());
+    f.run(a_);
+    HostMatrix r = to_host_matrix<B, T>(queue_, f.r_source());
+    for (Index j = 0; j < r.cols; ++j)
+      for (Index i = j + 1; i < r.rows; ++i) r(i, j) = 0;
+    small_ = host_svd(std::move(r), options_.vectors);
+    if (options_.vectors) multiply_q(f, from_host_matrix<T>(small_.u), as_device<B>(u_.view()));
+    queue_.synchronize();
+  }
+
+  Queue& queue_;
+  const plan::DeviceProfile& profile_;
+  Mat a_;
+  SvdOptions options_;
+  Matrix<T> u_;
+  Buffer<B> memory_;
+  backend::DeviceMatrix<B, double> r_, v_, product_;
+  typename B::template Pointer<double> sigma_{}, work_{};
+  typename B::template Pointer<std::int32_t> failed_{};
+  bool on_host_ = false;
+  HostSvd small_;
+};
+
+/// A device matrix that is already where U or Vᵀ goes, or a copy.
+template <class B, class T>
+Matrix<T> hand_over(typename B::Queue& queue, Matrix<T>& a, Memory where) {
+  if (where == Memory::device) return std::move(a);
+  return export_matrix<B, T>(queue, as_device<B>(a.view()), where);
+}
+
 template <class B, class T>
 Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixView<const T> a,
            const SvdOptions& options) {
@@ -37,37 +228,23 @@ Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixV
     a.layout = a.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
   }
   const Index m = a.rows, n = a.cols;
-  Options wish;
-  wish.algorithm = options.algorithm;
-  wish.q = options.vectors ? QForm::implicit : QForm::none;
-  if (options.algorithm == Algorithm::cholesky_qr && options.vectors) wish.q = QForm::thin;
-  Factorization<B, T> f(queue, plan::make_plan(profile, m, n, 1, sizeof(T), wish));
-  {
-    Temporary<B, T> matrix(queue, m, n);
-    load<B, T>(queue, a, matrix.matrix);
-    if (options.check_finite) check_finite<B, T>(queue, "A", matrix.matrix, wide);
-    f.run(matrix.matrix);
-    queue.synchronize();
-  }
-  HostMatrix r = to_host_matrix<B, T>(queue, f.r_source());
-  for (Index j = 0; j < r.cols; ++j)
-    for (Index i = j + 1; i < r.rows; ++i) r(i, j) = 0;
-  const HostSvd small = host_svd(std::move(r), options.vectors);
+  const bool in_place = is_resident<B>(a) && a.layout == Layout::column_major;
+  std::optional<Temporary<B, T>> copy;
+  if (!in_place) load<B, T>(queue, a, copy.emplace(queue, m, n).matrix);
+  const backend::DeviceMatrix<B, T> matrix = in_place ? as_device<B>(a) : copy->matrix;
+  if (options.check_finite) check_finite<B, T>(queue, "A", matrix, wide);
+  TallSvd<B, T> tall(queue, profile, matrix, options);
+  tall.run();
   Svd<T> out;
-  HostMatrix s(static_cast<Index>(small.s.size()), 1);
-  std::copy(small.s.begin(), small.s.end(), s.data.begin());
-  out.s = place<B, T>(queue, s, where);
-  if (!options.vectors) return out;
-  Temporary<B, T> u(queue, m, n);
-  multiply_q(f, from_host_matrix<T>(small.u), u.matrix);
-  if (!wide) {
-    out.u = export_matrix<B, T>(queue, u.matrix, where);
-    out.vt = place<B, T>(queue, small.vt, where);
-  } else {  // Aᵀ = U S Vᵀ, so A = V S Uᵀ
-    Temporary<B, T> ut(queue, n, m);
-    queue.transpose(u.matrix, ut.matrix);
-    out.vt = export_matrix<B, T>(queue, ut.matrix, where);
-    out.u = place<B, T>(queue, transposed(small.vt), where);
+  out.s = tall.s(where);
+  if (options.vectors && !wide) {
+    out.u = hand_over<B, T>(queue, tall.u(), where);
+    out.vt = tall.v(true, where);
+  } else if (options.vectors) {  // Aᵀ = U S Vᵀ, so A = V S Uᵀ
+    Matrix<T> ut = device_matrix<B, T>(queue, n, m);
+    queue.transpose(as_device<B>(tall.u().view()), as_device<B>(ut.view()));
+    out.vt = hand_over<B, T>(queue, ut, where);
+    out.u = tall.v(false, where);
   }
   queue.synchronize();
   return out;

@@ -7,15 +7,25 @@
 //
 // Thresholding needs neither U nor Q: with X = Q R and R = U_R Σ Vᵀ,
 //     D_τ(X) = X P,  P = V diag(max(0, 1 - τ / σ)) Vᵀ            (n x n)
-// so an iteration is one QR for R alone, an n x n SVD, one product, and one fused pass that writes S, Y and
-// the next X. Data stays on the device. Where the backend has `small_svd`, started from the last iteration's
-// V, the host only reads sigma and the residual; else R and P travel and LAPACK does the SVD.
+// so an iteration is an n x n SVD, one product, and element-wise updates. Three ways, the best that the backend has:
+//
+//   fused      G = XᵀX in double, V and σ from G started from the last V, P; then L = X P, S, Y and the next X in one
+//              pass that reads M, X, Y and writes the next X, Y (into other memory, in turn), and a verdict on the device.
+//              Several iterations are queued before the host looks; those after the last do nothing. L and S of the last
+//              are made at the end, from the X and Y it began with.
+//   steps      the same with L = X P by gemm and the element-wise pass; the host looks after each.
+//   on host    R by the plan's QR, to the host; LAPACK; P back.
+//
+// The Gram matrix' rounding moves a singular value σ by 2^-52 σ_1² / σ and L by 2^-52 σ_1 / τ relative to X; where that is
+// not below the tolerance, or when RobustPcaOptions::algorithm names one, R comes from a QR.
+// M is scaled by a power of two when its size would overflow in squares; that is exact.
 #pragma once
 
 #include <chrono>
 #include <cmath>
 #include <concepts>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include <qrane/robust_pca.hpp>
@@ -47,36 +57,52 @@ inline Threshold singular_value_threshold(const dense::HostSvd& svd, double tau)
 }
 
 template <class Queue, class B>
-concept HasSmallSvd = requires(Queue& q, const backend::SmallSvd<B>& task) {
+concept HasSmallSvd = requires(Queue& q, const backend::SmallSvd<B>& task, const backend::RobustPcaVerdict<B>& verdict) {
   q.small_svd(task);
   { q.max_small_svd() } -> std::convertible_to<Index>;
+  q.robust_pca_verdict(verdict);
 };
+template <class Queue, class B, class T>
+concept HasStep = requires(Queue& q, const backend::RobustPcaStep<B, T>& step, const backend::Scratch<B>& scratch) {
+  q.robust_pca_step(step, scratch);
+  { q.max_robust_pca_step() } -> std::convertible_to<Index>;
+};
+
+/// Iterations queued before the host looks.
+constexpr int batch = 8;
 
 /// The matrices of one problem, all m x n with m >= n, contiguous.
 template <class B, class T>
 struct Work {
   dense::Buffer<B> memory;
-  backend::DeviceMatrix<B, T> m, l, y, s, x, projector;
-  backend::DeviceMatrix<B, double> r, v, wide_projector;  // for small_svd
-  typename B::template Pointer<double> residual{};        // one number, then n singular values
+  backend::DeviceMatrix<B, T> m, l, y, s, x, projector;  // fused: (x, y) and (l, s) are X and Y in turn
+  backend::DeviceMatrix<B, double> r, v, wide_projector;
+  typename B::template Pointer<double> residual{};  // its square
+  typename B::template Pointer<double> sigma{}, before{}, records{}, svd_work{};
+  typename B::template Pointer<std::int32_t> running{};
   backend::Scratch<B> scratch;
 
-  Work(const typename B::Queue& queue, Index rows, Index cols) {
+  Work(const typename B::Queue& queue, Index rows, Index cols, Index svd_doubles, Index scratch_bytes) {
     dense::Carver<B> sizes;
-    carve(sizes, rows, cols);
+    carve(sizes, rows, cols, svd_doubles, scratch_bytes);
     memory = dense::Buffer<B>(queue, sizes.used());
     dense::Carver<B> carver(memory.template as<std::byte>());
-    carve(carver, rows, cols);
+    carve(carver, rows, cols, svd_doubles, scratch_bytes);
   }
 
  private:
-  void carve(dense::Carver<B>& carver, Index rows, Index cols) {
+  void carve(dense::Carver<B>& carver, Index rows, Index cols, Index svd_doubles, Index scratch_bytes) {
     for (auto* a : {&m, &l, &y, &s, &x}) *a = carver.template matrix<T>(rows, cols);
     projector = carver.template matrix<T>(cols, cols);
     for (auto* a : {&r, &v, &wide_projector}) *a = carver.template matrix<double>(cols, cols);
-    residual = carver.template take<double>(1 + cols);
-    scratch.bytes = Index{1} << 20;
-    scratch.data = carver.template take<std::byte>(scratch.bytes);
+    residual = carver.template take<double>(1);
+    sigma = carver.template take<double>(cols);
+    before = carver.template take<double>(cols);
+    records = carver.template take<double>(2 * batch);
+    svd_work = carver.template take<double>(svd_doubles);
+    running = carver.template take<std::int32_t>(8);
+    scratch.bytes = scratch_bytes;
+    scratch.data = carver.template take<std::byte>(scratch_bytes);
   }
 };
 
@@ -84,50 +110,167 @@ template <class B, class T>
 class Iteration {
  public:
   using Queue = typename B::Queue;
+  using Mat = backend::DeviceMatrix<B, T>;
 
   Iteration(Queue queue, const plan::DeviceProfile& profile, Index rows, Index cols, const RobustPcaOptions& options)
       : queue_(queue),
+        profile_(profile),
         options_(options),
-        work(queue_, rows, cols),
-        factorization_(queue_, r_only(profile, rows, cols)) {}
+        way_(choose_way(queue_, cols)),
+        work(queue_, rows, cols, way_ == Way::host ? 0 : svd_doubles(queue_, cols), scratch_bytes(way_, rows, cols)) {}
 
-  /// Runs to the end; work.m holds M. Results are in work.l and work.s.
+  /// Runs to the end; work.m holds M. Results are in low_rank() and sparse().
   void run(RobustPca<T>& result) {
     start();
-    const auto begin = std::chrono::steady_clock::now();
-    const auto seconds = [&] {
-      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    };
-    for (int i = 1; i <= options_.max_iterations && !result.converged; ++i) {
-      std::vector<double> values;
-      const double residual = on_device() ? device_step(values) : host_step(values);
-      result.iterations = i;
-      result.rank = static_cast<Index>(values.size());
-      result.residual = norm_ > 0 ? residual / norm_ : residual;
-      result.converged = result.residual <= options_.tolerance && settled(values);
-      result.seconds = seconds();
-      if (options_.on_iteration && !options_.on_iteration({i, result.residual, result.rank, used_mu_, result.seconds}))
-        break;
-      if (std::isnan(result.residual)) break;
-    }
+    begin_ = std::chrono::steady_clock::now();
+    if (way_ == Way::host)
+      run_on_host(result);
+    else
+      run_on_device(result);
+    if (scale_ != 0)
+      for (const Mat& a : {low_rank(), sparse()}) scale(a, scale_);
   }
+
+  const Mat& low_rank() const { return way_ == Way::fused ? other_x() : work.l; }
+  const Mat& sparse() const { return way_ == Way::fused ? other_y() : work.s; }
 
  private:
-  static Plan r_only(const plan::DeviceProfile& profile, Index rows, Index cols) {
-    Options options;
-    options.q = QForm::none;
-    return plan::make_plan(profile, rows, cols, 1, sizeof(T), options);
+  enum class Way { host, steps, fused };
+
+  static Way choose_way(Queue& queue, Index cols) {
+    if constexpr (HasSmallSvd<Queue, B>) {
+      if constexpr (HasStep<Queue, B, T>)
+        if (cols <= queue.max_robust_pca_step() && cols <= queue.max_small_svd()) return Way::fused;
+      if (cols <= queue.max_small_svd()) return Way::steps;
+    }
+    return Way::host;
+  }
+  static Index svd_doubles(Queue& queue, Index cols) {
+    if constexpr (HasSmallSvd<Queue, B>) return queue.small_svd_work(cols);
+    return 0;
+  }
+  /// The Gram matrix is summed from partial ones, and of wide `float` data from a copy in double.
+  static Index scratch_bytes(Way way, Index rows, Index cols) {
+    const Index least = Index{1} << 20, most = Index{1} << 26;
+    return way == Way::host ? least : std::max(std::clamp(8 * rows * cols, least, most), 32 * cols * 8);
   }
 
-  dense::HostSvd factor(const backend::DeviceMatrix<B, T>& a) {
-    factorization_.run(a);
-    return dense::host_svd(dense::to_host_matrix<B, T>(queue_, factorization_.r_source()), true);
+  /// R of a matrix; the memory for it is there once it is needed.
+  dense::Factorization<B, T>& factorization() {
+    if (!factorization_) {
+      Options options;
+      options.q = QForm::none;
+      options.algorithm = options_.algorithm;
+      factorization_.emplace(queue_, plan::make_plan(profile_, work.m.rows, work.m.cols, 1, sizeof(T), options));
+    }
+    return *factorization_;
+  }
+  dense::HostSvd host_svd(const Mat& a) {
+    factorization().run(a);
+    return dense::host_svd(dense::to_host_matrix<B, T>(queue_, factorization().r_source()), true);
   }
 
   double read(typename B::template Pointer<double> p) {
     double value = 0;
     queue_.download(p, &value, 1);
     return value;
+  }
+
+  /// a := a 2^exponent, by a product that rounds nothing.
+  void scale(const Mat& a, int exponent) {
+    using backend::Op;
+    queue_.fill(work.projector, T(0), std::ldexp(T(1), exponent));
+    const Mat& to = a.data == work.x.data ? work.y : work.x;
+    queue_.gemm(Op::none, Op::none, T(1), a, work.projector, T(0), to);
+    queue_.copy(to, a, backend::Part::all);
+  }
+
+  /// M of a size that squares and sums bear; mu scales inversely.
+  void tame() {
+    queue_.max_abs(work.m, work.residual, work.scratch);
+    largest_ = read(work.residual);
+    if (!(largest_ > 0) || !std::isfinite(largest_)) return;
+    constexpr int plenty = sizeof(T) == 4 ? 60 : 300, most = sizeof(T) == 4 ? 120 : 1000;
+    const int exponent = std::ilogb(largest_);
+    if (std::abs(exponent) <= plenty) return;
+    scale_ = std::clamp(exponent, -most, most);
+    scale(work.m, -scale_);
+    largest_ = std::ldexp(largest_, -scale_);
+  }
+
+  /// mu, lambda, Y and the first X.
+  void start() {
+    const double m = static_cast<double>(work.m.rows), n = static_cast<double>(work.m.cols);
+    lambda_ = options_.lambda_multiplier / std::sqrt(std::max(m, n));
+    tame();
+    queue_.sum_squares(work.m, work.residual, work.scratch);
+    norm_ = std::sqrt(read(work.residual));
+    queue_.fill(work.l, T(0), T(0));
+    queue_.fill(work.s, T(0), T(0));
+    queue_.fill(work.y, T(0), T(0));
+    const double given = std::ldexp(options_.mu, scale_);
+    if (options_.method == RobustPcaMethod::alternating) {
+      queue_.sum_abs(work.m, work.residual, work.scratch);
+      const double sum = read(work.residual);
+      mu_ = given > 0 ? given : m * n / (4 * (sum > 0 ? sum : 1));
+      queue_.copy(work.m, work.x, backend::Part::all);  // X = M: S = Y = 0
+      return;
+    }
+    const double norm2 = largest_singular_value();
+    const double dual_norm = std::max(norm2, largest_ / lambda_);
+    mu_ = given > 0 ? given : 1.25 / norm2;
+    most_mu_ = mu_ * 1e7;
+    // Y = M / J(M) and X = M + Y / mu: the pass with L = Y = 0, mu = 1 / J and everything shrunk away
+    backend::RobustPcaPass<B, T> pass = pass_of(1 / dual_norm, mu_);
+    pass.threshold = std::numeric_limits<double>::max();
+    queue_.robust_pca_pass(pass, work.scratch);
+  }
+
+  /// Of M; 1 where that is zero. V stays for the first iteration, whose X is a multiple of M.
+  double largest_singular_value() {
+    double largest = 0;
+    if constexpr (HasSmallSvd<Queue, B>) {
+      if (way_ != Way::host) {
+        decompose(queue_, work.m, std::numeric_limits<double>::infinity());
+        largest = read(work.sigma);
+      }
+    }
+    if (way_ == Way::host) {
+      const dense::HostSvd svd = host_svd(work.m);
+      if (!svd.s.empty()) largest = svd.s[0];
+    }
+    return largest == 0 ? 1 : largest;
+  }
+
+  double next_mu() const {
+    return options_.method == RobustPcaMethod::inexact_alm ? std::min(mu_ * options_.rho, most_mu_) : mu_;
+  }
+
+  /// One iteration's numbers into the result and to the user; false when it was the last.
+  bool report(RobustPca<T>& result, int iteration, double mu, double residual, Index rank, bool converged) {
+    result.iterations = iteration;
+    result.rank = rank;
+    result.residual = residual;
+    result.converged = converged;
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    const bool wanted = !options_.on_iteration ||
+                        options_.on_iteration({iteration, residual, rank, std::ldexp(mu, -scale_), result.seconds});
+    return wanted && !converged && !std::isnan(residual);
+  }
+
+  // -- on the host --------------------------------------------------------------------------------------------------
+
+  void run_on_host(RobustPca<T>& result) {
+    for (int i = 1; i <= options_.max_iterations; ++i) {
+      Threshold threshold = singular_value_threshold(host_svd(work.x), 1 / mu_);
+      const Matrix<T> p = dense::from_host_matrix<T>(threshold.projector);
+      dense::load<B, T>(queue_, p.view(), work.projector);
+      const double mu = mu_;
+      update();
+      const double residual = std::sqrt(read(work.residual)) / (norm_ > 0 ? norm_ : 1);
+      const bool converged = residual <= options_.tolerance && settled(threshold.values);
+      if (!report(result, i, mu, residual, threshold.rank(), converged)) break;
+    }
   }
 
   /// With a fixed mu the residual is small long before L stops changing: alternating directions also waits until L's
@@ -143,88 +286,14 @@ class Iteration {
     return std::sqrt(change) <= options_.tolerance * norm_;
   }
 
-  /// mu, lambda, Y and the first X.
-  void start() {
-    const double m = static_cast<double>(work.m.rows), n = static_cast<double>(work.m.cols);
-    lambda_ = options_.lambda_multiplier / std::sqrt(std::max(m, n));
-    queue_.sum_squares(work.m, work.residual, work.scratch);
-    norm_ = std::sqrt(read(work.residual));
-    queue_.fill(work.l, T(0), T(0));
-    queue_.fill(work.s, T(0), T(0));
-    queue_.fill(work.y, T(0), T(0));
-    if (options_.method == RobustPcaMethod::alternating) {
-      queue_.sum_abs(work.m, work.residual, work.scratch);
-      const double sum = read(work.residual);
-      mu_ = options_.mu > 0 ? options_.mu : m * n / (4 * (sum > 0 ? sum : 1));
-      queue_.copy(work.m, work.x, backend::Part::all);  // X = M: S = Y = 0
-      return;
-    }
-    const dense::HostSvd svd = factor(work.m);
-    const double norm2 = svd.s.empty() || svd.s[0] == 0 ? 1 : svd.s[0];
-    queue_.max_abs(work.m, work.residual, work.scratch);
-    const double dual_norm = std::max(norm2, read(work.residual) / lambda_);
-    mu_ = options_.mu > 0 ? options_.mu : 1.25 / norm2;
-    most_mu_ = mu_ * 1e7;
-    // Y = M / J(M) and X = M + Y / mu: the pass with L = Y = 0, mu = 1 / J and everything shrunk away
-    backend::RobustPcaPass<B, T> pass = pass_of(1 / dual_norm, mu_);
-    pass.threshold = std::numeric_limits<double>::max();
-    queue_.robust_pca_pass(pass, work.scratch);
-  }
-
-  bool on_device() {
-    if constexpr (HasSmallSvd<Queue, B>) return work.x.cols <= queue_.max_small_svd();
-    return false;
-  }
-
-  /// One iteration with the SVD on the host; returns ‖M - L - S‖_F and L's singular values.
-  double host_step(std::vector<double>& values) {
-    Threshold threshold = singular_value_threshold(factor(work.x), 1 / mu_);
-    values = std::move(threshold.values);
-    const Matrix<T> p = dense::from_host_matrix<T>(threshold.projector);
-    dense::load<B, T>(queue_, p.view(), work.projector);
-    update();
-    return std::sqrt(read(work.residual));
-  }
-
-  /// The same without the host, until the numbers are read.
-  double device_step(std::vector<double>& values) {
-    if constexpr (HasSmallSvd<Queue, B>) {
-      const Index n = work.x.cols;
-      factorization_.run(work.x);
-      queue_.widen(factorization_.r_source(), work.r);
-      backend::SmallSvd<B> svd;
-      svd.r = work.r;
-      if (has_v_) svd.guess = work.v;
-      svd.v = work.v;
-      svd.sigma = work.residual + 1;
-      svd.accuracy = std::numeric_limits<T>::epsilon();
-      svd.threshold = 1 / mu_;
-      svd.projector = work.wide_projector;
-      queue_.small_svd(svd);
-      has_v_ = true;
-      queue_.narrow(work.wide_projector, work.projector, backend::Part::all);
-      update();
-      std::vector<double> numbers(static_cast<std::size_t>(n + 1));
-      queue_.download(work.residual, numbers.data(), n + 1);
-      for (Index i = 1; i <= n; ++i)
-        if (numbers[static_cast<std::size_t>(i)] > svd.threshold)
-          values.push_back(numbers[static_cast<std::size_t>(i)] - svd.threshold);
-      return std::sqrt(numbers[0]);
-    } else {
-      return host_step(values);
-    }
-  }
-
   /// L from X and the projector; S, Y, the next X and mu; the residual's square.
   void update() {
     using backend::Op;
     queue_.gemm(Op::none, Op::none, T(1), work.x, work.projector, T(0), work.l);
-    used_mu_ = mu_;
-    const double next = options_.method == RobustPcaMethod::inexact_alm ? std::min(mu_ * options_.rho, most_mu_) : mu_;
-    backend::RobustPcaPass<B, T> pass = pass_of(mu_, next);
+    backend::RobustPcaPass<B, T> pass = pass_of(mu_, next_mu());
     pass.threshold = lambda_ / mu_;
     queue_.robust_pca_pass(pass, work.scratch);
-    mu_ = next;
+    mu_ = next_mu();
   }
 
   backend::RobustPcaPass<B, T> pass_of(double mu, double mu_next) {
@@ -240,17 +309,150 @@ class Iteration {
     return pass;
   }
 
+  // -- on the device ------------------------------------------------------------------------------------------------
+
+  const Mat& x() const { return swapped_ ? work.l : work.x; }
+  const Mat& y() const { return swapped_ ? work.s : work.y; }
+  const Mat& other_x() const { return swapped_ ? work.x : work.l; }
+  const Mat& other_y() const { return swapped_ ? work.y : work.s; }
+
+  void run_on_device(RobustPca<T>& result) {
+    if constexpr (HasSmallSvd<Queue, B>) {
+      const std::int32_t one = 1;
+      queue_.upload(&one, work.running, 1);
+      queue_.fill(backend::DeviceMatrix<B, double>{work.before, work.m.cols, 1, work.m.cols, 0, 1}, 0.0, 0.0);
+      // a callback may stop, and then the results are those of the iteration that it saw
+      const int ahead = way_ == Way::fused && !options_.on_iteration ? batch : 1;
+      double mu[batch] = {}, last_mu = mu_;
+      int done = 0;
+      for (bool more = true; more && done < options_.max_iterations;) {
+        const int count = std::min(ahead, options_.max_iterations - done);
+        for (int k = 0; k < count; ++k) {
+          mu[k] = mu_;
+          device_step(work.records + 2 * k);
+        }
+        double records[2 * batch];
+        queue_.download(work.records, records, 2 * count);
+        std::int32_t running = 0;
+        queue_.download(work.running, &running, 1);
+        for (int k = 0; k < count && more; ++k) {
+          const double residual = records[2 * k];
+          // only the last iteration that ran may have ended it
+          const bool ended = running == 0 && (k + 1 == count || records[2 * k + 2] == unwritten);
+          last_mu = mu[k];
+          more = report(result, ++done, mu[k], residual, static_cast<Index>(records[2 * k + 1]),
+                        ended && !std::isnan(residual)) && !ended;
+        }
+      }
+      if (way_ == Way::fused) finish(last_mu, done);
+    }
+  }
+
+  /// No residual is this.
+  static constexpr double unwritten = -1;
+
+  /// V, sigma and P of `a`, through the Gram matrix where its rounding is below what matters.
+  void decompose(Queue& queue, const Mat& a, double tau) {
+    if constexpr (HasSmallSvd<Queue, B>) {
+      backend::SmallSvd<B> svd;
+      svd.gram = gram_is_enough(tau);
+      if (svd.gram) {
+        queue.gram(a, work.r, work.scratch);
+        if (has_v_) svd.guess = work.v;
+      } else {
+        factorization().run(a);
+        queue.widen(factorization().r_source(), work.r);
+      }
+      svd.r = work.r;
+      svd.v = work.v;
+      svd.sigma = work.sigma;
+      svd.work = work.svd_work;
+      svd.accuracy = sizeof(T) == 4 ? 0x1p-28 : 0x1p-52;
+      if (std::isfinite(tau)) {
+        svd.product = backend::SmallSvd<B>::Product::threshold;
+        svd.threshold = tau;
+        svd.result = work.wide_projector;
+      }
+      queue.small_svd(svd);
+      has_v_ = true;
+    }
+  }
+
+  bool gram_is_enough(double tau) const {
+    if (options_.algorithm != Algorithm::automatic) return false;
+    const double wanted = std::max<double>(options_.tolerance, std::numeric_limits<T>::epsilon());
+    return !std::isfinite(tau) || 0x1p-52 * norm_ <= 0.05 * wanted * tau;  // norm_ is no less than X's sigma_1, nearly
+  }
+
+  void device_step(typename B::template Pointer<double> record) {
+    if constexpr (HasSmallSvd<Queue, B>) {
+      const bool fused = way_ == Way::fused;
+      Queue queue = fused ? queue_.when(work.running) : queue_;
+      queue_.fill(backend::DeviceMatrix<B, double>{record, 2, 1, 2, 0, 1}, unwritten, unwritten);
+      decompose(queue, fused ? x() : work.x, 1 / mu_);
+      backend::RobustPcaVerdict<B> verdict;
+      verdict.threshold = 1 / mu_;
+      if (fused) {
+        step(queue, mu_, next_mu(), false);
+        mu_ = next_mu();
+        swapped_ = !swapped_;
+      } else {
+        queue_.narrow(work.wide_projector, work.projector, backend::Part::all);
+        update();
+      }
+      verdict.residual_squared = work.residual;
+      verdict.sigma = work.sigma;
+      verdict.before = work.before;
+      verdict.record = record;
+      verdict.running = work.running;
+      verdict.n = work.m.cols;
+      verdict.norm = norm_;
+      verdict.tolerance = options_.tolerance;
+      verdict.settle = options_.method == RobustPcaMethod::alternating;
+      queue.robust_pca_verdict(verdict);
+    }
+  }
+
+  /// The pass over the data: the next X and Y, or (`last`) L and S, to where X and Y are not.
+  void step(Queue& queue, double mu, double mu_next, bool last) {
+    if constexpr (HasStep<Queue, B, T>) {
+      backend::RobustPcaStep<B, T> step;
+      step.m = work.m;
+      step.x = x();
+      step.y = y();
+      step.projector = work.wide_projector;
+      step.mu = mu;
+      step.mu_next = mu_next;
+      step.threshold = lambda_ / mu;
+      (last ? step.l : step.x_next) = other_x();
+      (last ? step.s : step.y_next) = other_y();
+      step.residual_squared = work.residual;
+      queue.robust_pca_step(step, work.scratch);
+    }
+  }
+
+  /// L and S of iteration `done`, from the X and Y it began with.
+  void finish(double mu, int done) {
+    swapped_ = done % 2 == 0;
+    step(queue_, mu, mu, true);
+  }
+
   Queue queue_;
+  const plan::DeviceProfile& profile_;
   RobustPcaOptions options_;
-  double norm_ = 0, lambda_ = 0, mu_ = 0, used_mu_ = 0, most_mu_ = 0;
+  Way way_;
+  int scale_ = 0;  // work.m is M 2^-scale_
+  double norm_ = 0, largest_ = 0, lambda_ = 0, mu_ = 0, most_mu_ = 0;
   std::vector<double> before_;  // singular values of the last L
   bool has_v_ = false;          // work.v holds the last iteration's V
+  bool swapped_ = false;
+  std::chrono::steady_clock::time_point begin_;
 
  public:
   Work<B, T> work;
 
  private:
-  dense::Factorization<B, T> factorization_;
+  std::optional<dense::Factorization<B, T>> factorization_;
 };
 
 inline void check_options(const RobustPcaOptions& o) {
@@ -297,8 +499,8 @@ RobustPca<T> robust_pca(typename B::Queue& queue, const plan::DeviceProfile& pro
     dense::store<B, T>(queue, a, v);
     return r;
   };
-  result.low_rank = out(work.l);
-  result.sparse = out(work.s);
+  result.low_rank = out(iteration.low_rank());
+  result.sparse = out(iteration.sparse());
   queue.synchronize();
   return result;
 }

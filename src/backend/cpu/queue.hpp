@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary on the CPU: the reference that tests trust, and a product of its own.
 // Every call is finished when it returns. Files: queue.cpp (memory, movement, reductions, products),
-// panel.cpp (QR tile kernels), small.cpp (Cholesky, reconstruction), robust_pca.cpp.
+// panel.cpp (QR tile kernels), small.cpp (Cholesky, reconstruction), small_svd.cpp, robust_pca.cpp.
 #pragma once
 
 #include <chrono>
@@ -92,6 +92,17 @@ class Queue {
   void pivoted_factor(const PivotedFactor<Cpu, T>& task, Scratch<Cpu> scratch);
   template <class T>
   void gather_columns(DeviceMatrix<Cpu, T> source, const std::int32_t* columns, DeviceMatrix<Cpu, T> target);
+
+  // Optional in the vocabulary: the small SVD, and what goes with it.
+  void small_svd(const SmallSvd<Cpu>& task);
+  static Index max_small_svd() { return Index{1} << 15; }
+  static Index small_svd_work(Index) { return 0; }  // LAPACK's is its own
+  void robust_pca_verdict(const RobustPcaVerdict<Cpu>& verdict);
+  template <class T>
+  void multiply_full(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, DeviceMatrix<Cpu, T> q) {
+    multiply_wide(a, w, q, {});  // which looks at no zeros
+  }
+  static Index max_multiply_full() { return Index{1} << 15; }
 
   int threads() const { return workers_->threads(); }
   /// Time marks for benchmarks.

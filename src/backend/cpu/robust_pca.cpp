@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU backend: the fused pass of robust PCA. Reads m, l, y; writes y, s, x: 6 m n elements.
+// CPU backend: the elementwise pass of robust PCA (reads m, l, y; writes y, s, x: 6 m n elements) and its verdict.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -42,5 +42,20 @@ void Queue::robust_pca_pass(const RobustPcaPass<Cpu, T>& p, Scratch<Cpu>) {
 
 template void Queue::robust_pca_pass(const RobustPcaPass<Cpu, float>&, Scratch<Cpu>);
 template void Queue::robust_pca_pass(const RobustPcaPass<Cpu, double>&, Scratch<Cpu>);
+
+void Queue::robust_pca_verdict(const RobustPcaVerdict<Cpu>& v) {
+  if (skip()) return;
+  double change = 0, rank = 0;
+  for (Index i = 0; i < v.n; ++i) {
+    const double left = std::max(v.sigma[i] - v.threshold, 0.0), moved = left - v.before[i];
+    rank += left > 0;
+    change += moved * moved;
+    v.before[i] = left;
+  }
+  v.record[0] = std::sqrt(*v.residual_squared) / (v.norm > 0 ? v.norm : 1.0);
+  v.record[1] = rank;
+  const bool settled = !v.settle || std::sqrt(change) <= v.tolerance * v.norm;
+  if (std::isnan(v.record[0]) || (v.record[0] <= v.tolerance && settled)) *v.running = 0;
+}
 
 }  // namespace qrane::backend::cpu

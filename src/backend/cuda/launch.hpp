@@ -133,6 +133,7 @@ void launch_factor_panel(const Launch& launch, const WholePanel<Cuda, T>& task);
 // robust_pca.cu
 template <class T>
 void launch_robust_pca_pass(const Launch& launch, const RobustPcaPass<Cuda, T>& pass, const Scratch<Cuda>& scratch);
+void launch_robust_pca_verdict(const Launch& launch, const RobustPcaVerdict<Cuda>& verdict);
 
 // pivot.cu: one persistent grid
 template <class T>
@@ -154,10 +155,20 @@ template <class T>
 void launch_residual_squares(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, T>& x,
                              const DeviceMatrix<Cuda, T>& b, double* squares, const Scratch<Cuda>& scratch);
 
-// small_svd.cu: one block
+// robust_pca_step.cu, multiply_full.cu: n <= max_thin_product
+constexpr std::int32_t max_thin_product = 128;
+template <class T>
+void launch_robust_pca_step(const Launch& launch, const RobustPcaStep<Cuda, T>& step, const Scratch<Cuda>& scratch);
+template <class T>
+void launch_multiply_full(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
+                          const DeviceMatrix<Cuda, T>& q);
+
+// small_svd.cu: one cluster of blocks
 using SmallSvd = backend::SmallSvd<Cuda>;
 /// Largest n of launch_small_svd on the current device.
 std::int32_t max_small_svd();
+/// Doubles of SmallSvd::work.
+std::int64_t small_svd_work(Index n);
 void launch_small_svd(const Launch& launch, const SmallSvd& task);
 
 }  // namespace cuda

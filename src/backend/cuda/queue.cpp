@@ -289,6 +289,23 @@ std::int32_t Queue::max_residual_columns() const {
   return cuda::max_residual_columns();
 }
 
+template <class T>
+void Queue::robust_pca_step(const RobustPcaStep<Cuda, T>& step, Scratch<Cuda> scratch) {
+  const DeviceScope scope(state_->device());
+  launch_robust_pca_step(launch(), step, scratch);
+}
+
+void Queue::robust_pca_verdict(const RobustPcaVerdict<Cuda>& verdict) {
+  const DeviceScope scope(state_->device());
+  launch_robust_pca_verdict(launch(), verdict);
+}
+
+template <class T>
+void Queue::multiply_full(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, DeviceMatrix<Cuda, T> q) {
+  const DeviceScope scope(state_->device());
+  launch_multiply_full(launch(), a, w, q);
+}
+
 #define QRANE_INSTANTIATE(T)                                                                             \
   template Limits Queue::limits<T>(T) const;                                                             \
   template void Queue::copy<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, Part);                      \
@@ -321,6 +338,9 @@ std::int32_t Queue::max_residual_columns() const {
   template void Queue::apply_small<T>(const ApplySmall<Cuda, T>&);                                       \
   template void Queue::factor_panel<T>(const WholePanel<Cuda, T>&);                                      \
   template void Queue::copy_table<T>(const CopyTable<Cuda, T>&);                                         \
+  template void Queue::robust_pca_step<T>(const RobustPcaStep<Cuda, T>&, Scratch<Cuda>);                 \
+  template void Queue::multiply_full<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>,               \
+                                        DeviceMatrix<Cuda, T>);                                          \
   static_assert(Vocabulary<Queue, Cuda, T>);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

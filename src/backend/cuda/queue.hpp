@@ -129,9 +129,18 @@ class Queue {
   template <class T>
   void copy_table(const CopyTable<Cuda, T>& task);
 
-  /// Optional in the vocabulary: singular values and right singular vectors of a small triangle.
+  // Optional in the vocabulary: the small SVD, and what goes with it.
   void small_svd(const SmallSvd& task);
   std::int32_t max_small_svd() const;
+  static Index small_svd_work(Index n) { return cuda::small_svd_work(n); }
+  template <class T>
+  void robust_pca_step(const RobustPcaStep<Cuda, T>& step, Scratch<Cuda> scratch);
+  static Index max_robust_pca_step() { return max_thin_product; }
+  void robust_pca_verdict(const RobustPcaVerdict<Cuda>& verdict);
+  /// Q := A W for any W, n <= max_multiply_full(); Q is not A.
+  template <class T>
+  void multiply_full(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, DeviceMatrix<Cuda, T> q);
+  static Index max_multiply_full() { return max_thin_product; }
 
   /// Optional in the vocabulary: column-pivoted QR.
   template <class T>

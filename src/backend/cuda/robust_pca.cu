@@ -2,8 +2,7 @@
 // The fused pass of robust PCA (backend/kernels.hpp gives the mathematics) and the sum of z^2, in double,
 // in a fixed order: per block, then over the blocks. Bound by memory: M, L, Y read and Y, S, X written
 // once, 6 m n scalars; 16-byte accesses where pointers and leading dimensions allow.
-#include "backend/cuda/kernel.cuh"
-#include "backend/cuda/reduce.cuh"
+#include "backend/cuda/robust_pca.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -11,26 +10,10 @@ namespace {
 constexpr int threads = 256;
 constexpr Index blocks_per_multiprocessor = 8;
 
-template <class T>
-struct Constants {
-  T mu, inverse_mu, inverse_mu_next, threshold;
-};
-
-/// One element: updates y, returns z.
-template <class T>
-__device__ T pass_element(const Constants<T>& k, T m, T l, T& y, T& s, T& x) {
-  const T rest = m - l, v = rest + y * k.inverse_mu;
-  s = v > k.threshold ? v - k.threshold : (v < -k.threshold ? v + k.threshold : v * T(0));  // NaN stays NaN
-  const T z = rest - s;
-  y += k.mu * z;
-  x = m - s + y * k.inverse_mu_next;
-  return z;
-}
-
 /// Thread map: x along chunks of V rows, y over columns.
 template <class T, int V>
 __global__ void __launch_bounds__(threads, 2)
-    robust_pca_kernel(const std::int32_t* condition, RobustPcaPass<Cuda, T> p, Constants<T> k, double* partial) {
+    robust_pca_kernel(const std::int32_t* condition, RobustPcaPass<Cuda, T> p, RobustPcaConstants<T> k, double* partial) {
   if (skipped(condition)) return;
   using Chunk = Vector<T, V>;
   const Index rows = p.m.rows, chunks = (rows + V - 1) / V;
@@ -74,7 +57,39 @@ __global__ void __launch_bounds__(1024)
   if (threadIdx.x == 0) *result = sum;
 }
 
+/// One warp.
+__global__ void robust_pca_verdict_kernel(const std::int32_t* condition, RobustPcaVerdict<Cuda> v) {
+  if (skipped(condition)) return;
+  double change = 0;
+  int rank = 0;
+  for (Index i = threadIdx.x; i < v.n; i += 32) {
+    const double left = fmax(v.sigma[i] - v.threshold, 0.0), moved = left - v.before[i];
+    rank += left > 0 ? 1 : 0;
+    change = fma(moved, moved, change);
+    v.before[i] = left;
+  }
+  rank = __reduce_add_sync(0xffffffffu, rank);
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) change += __shfl_xor_sync(0xffffffffu, change, d);
+  if (threadIdx.x != 0) return;
+  const double residual = sqrt(*v.residual_squared) / (v.norm > 0 ? v.norm : 1.0);
+  v.record[0] = residual;
+  v.record[1] = rank;
+  const bool settled = !v.settle || sqrt(change) <= v.tolerance * v.norm;
+  if (isnan(residual) || (residual <= v.tolerance && settled)) *v.running = 0;
+}
+
 }  // namespace
+
+void launch_robust_pca_verdict(const Launch& launch, const RobustPcaVerdict<Cuda>& verdict) {
+  robust_pca_verdict_kernel<<<1, 32, 0, launch.stream>>>(launch.condition, verdict);
+  check_launch("robust_pca_verdict kernel");
+}
+
+void launch_robust_pca_sum(const Launch& launch, const double* partial, int count, double* result) {
+  robust_pca_finish_kernel<<<1, 1024, 0, launch.stream>>>(launch.condition, partial, count, result);
+  check_launch("robust PCA's sum kernel");
+}
 
 template <class T>
 void launch_robust_pca_pass(const Launch& launch, const RobustPcaPass<Cuda, T>& pass, const Scratch<Cuda>& scratch) {
@@ -88,15 +103,12 @@ void launch_robust_pca_pass(const Launch& launch, const RobustPcaPass<Cuda, T>& 
                     is_aligned<width>(p.s) && is_aligned<width>(p.x);
   const Index blocks = std::min<Index>(scratch.bytes / 8, blocks_per_multiprocessor * multiprocessors());
   const Walk walk = plan_walk(wide ? (p.m.rows + width - 1) / width : p.m.rows, p.m.cols, 1, blocks);
-  const Constants<T> constants{static_cast<T>(p.mu), static_cast<T>(1 / p.mu), static_cast<T>(1 / p.mu_next),
-                               static_cast<T>(p.threshold)};
+  const RobustPcaConstants<T> constants(p.mu, p.mu_next, p.threshold);
   auto* partial = reinterpret_cast<double*>(scratch.data);
   auto* kernel = wide ? robust_pca_kernel<T, width> : robust_pca_kernel<T, 1>;
   kernel<<<walk.grid, walk.block, 0, launch.stream>>>(launch.condition, p, constants, partial);
   check_launch("robust_pca_pass kernel");
-  robust_pca_finish_kernel<<<1, 1024, 0, launch.stream>>>(
-      launch.condition, partial, static_cast<int>(walk.grid.x * walk.grid.y), p.residual_squared);
-  check_launch("robust_pca_pass's last kernel");
+  launch_robust_pca_sum(launch, partial, static_cast<int>(walk.grid.x * walk.grid.y), p.residual_squared);
 }
 
 template void launch_robust_pca_pass(const Launch&, const RobustPcaPass<Cuda, float>&, const Scratch<Cuda>&);

@@ -1,225 +1,433 @@
 // SPDX-License-Identifier: Apache-2.0
-// R = U diag(sigma) Vᵀ of a small triangle in one block, without U: one-sided Jacobi (Hestenes; Demmel,
-// Veselić, "Jacobi's method is more accurate than QR", 1992) in double.
+// R = U diag(sigma) Vᵀ of a small triangle, or V and sigma of G = RᵀR, by one-sided Jacobi in a cluster of blocks
+// (jacobi.cuh), in double.
 //
-// X = R V0 (V0 = I without a guess) and V = V0 lie in shared memory, column-major. A sweep makes every pair
-// of columns of X orthogonal once, in the rounds of a round-robin tournament: the pairs of a round are
-// disjoint, one warp each. Sweeps end when no pair needed a rotation; then sigma_j = ‖x_j‖, sorted.
-// With V0 from a nearby matrix two or three sweeps do. Each takes n - 1 rounds, bound by their latency.
+//   from R    L = Rᵀ: its columns are rotated to L J = V diag(sigma), so V comes from the columns themselves and only
+//             J = U, when it is asked for, is carried along. R's diagonal is kept away from zero by 2^-60 of its row's
+//             largest element, which makes L nonsingular and V orthonormal whatever the rank.
+//   from G    (Veselić, Hari, "A note on a one-sided Jacobi algorithm", 1989) G + d I = L Lᵀ, the same on L, and
+//             sigma^2 = ‖l_j‖^2 - d. The shift d is the rounding of the largest, so the factorization cannot break down.
+//   with a guess V0: B = V0ᵀ G V0 in place of G, nearly diagonal: two or three sweeps in place of six to eight;
+//             B = W diag(sigma^2) Wᵀ, V = V0 W, made orthonormal again by a step of Newton and Schulz.
+//
+// Each product of n x n matrices goes over all warps of the cluster, tile by tile, in fp64 tensor-core products; the
+// Cholesky factorization runs in block 0, on the packed lower triangle in shared memory, 8 columns at a time.
+#include <algorithm>
+
+#include "backend/cuda/jacobi.cuh"
 #include "backend/cuda/kernel.cuh"
+#include "backend/cuda/mma.cuh"
 #include "backend/cuda/reduce.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
 
-constexpr int threads = 1024;
-constexpr int warps = threads / 32;
-constexpr int held = 4;  // elements of a column per lane: n <= 128
-constexpr int most_sweeps = 40;
+using Product = SmallSvd::Product;
+using jacobi::Table;
 
-/// Column elements lane, lane + 32, ... in registers.
-struct Column {
-  double x[held];
+constexpr int most_columns = 256;
+constexpr int most_blocks = 8;
+constexpr int most_warps = 16;
+constexpr int least_warps = 8;
+constexpr int panel = 8;  // columns of a step of the Cholesky factorization
 
-  __device__ void load(const double* column, int n) {
-#pragma unroll
-    for (int h = 0; h < held; ++h) {
-      const int i = threadIdx.x % 32 + 32 * h;
-      x[h] = i < n ? column[i] : 0.0;
-    }
-  }
-  __device__ void store(double* column, int n) const {
-#pragma unroll
-    for (int h = 0; h < held; ++h) {
-      const int i = threadIdx.x % 32 + 32 * h;
-      if (i < n) column[i] = x[h];
-    }
-  }
+/// This block's share of what the cluster does.
+struct Crew {
+  int n, blocks, warps;
+  __device__ int rank() const { return static_cast<int>(threadIdx.x) / 32 * blocks + cluster_rank(); }
+  __device__ int size() const { return warps * blocks; }
+  __device__ void sync() const { cluster_sync(blocks); }
 };
 
-__device__ double dot(const Column& a, const Column& b) {
-  double sum = 0;
+/// out(i, j, sum_k a(i, k) b(k, j)) for n x n operands, tile by tile; `lower`: only tiles that reach i >= j.
+template <class A, class B, class Out>
+__device__ void multiply(const Crew& crew, bool lower, A a, B b, Out out) {
+  const int n = crew.n, tiles = (n + 7) / 8, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const auto left = [&](int i, int k) { return i < n && k < n ? a(i, k) : 0.0; };
+  const auto right = [&](int k, int j) { return k < n && j < n ? b(k, j) : 0.0; };
+  for (int tile = crew.rank(); tile < tiles * tiles; tile += crew.size()) {
+    const int i = tile % tiles * 8, j = tile / tiles * 8;
+    if (lower && i < j) continue;
+    double c[2][2] = {};
+#pragma unroll 4
+    for (int k = 0; k < n; k += 8) {
+      mma_8x8x4(c[0], left(i + g, k + t), right(k + t, j + g));
+      mma_8x8x4(c[1], left(i + g, k + 4 + t), right(k + 4 + t, j + g));
+    }
 #pragma unroll
-  for (int h = 0; h < held; ++h) sum = fma(a.x[h], b.x[h], sum);
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
-  return sum;
-}
-
-/// (a, b) := (c a - s b, s a + c b).
-__device__ void rotate(Column& a, Column& b, double c, double s) {
-#pragma unroll
-  for (int h = 0; h < held; ++h) {
-    const double old = a.x[h];
-    a.x[h] = fma(c, old, -s * b.x[h]);
-    b.x[h] = fma(s, old, c * b.x[h]);
+    for (int h = 0; h < 2; ++h)
+      if (i + g < n && j + 2 * t + h < n) out(i + g, j + 2 * t + h, c[0][h] + c[1][h]);
   }
 }
 
-/// What a rotation needs to know beside the columns.
-struct Work {
-  double* x;        // n x n
-  double* v;        // n x n
-  double* squares;  // squared norms of X's columns: exact once a sweep, updated by the rotations
+/// A lower triangle, column by column without gaps.
+struct Packed {
+  double* data;
   int n;
-  double tolerance;  // squared: cosines below its root are rounding
+  static __host__ __device__ int size(int n) { return n * (n + 1) / 2; }
+  __device__ double* column(int j) const { return data + j * n - j * (j + 1) / 2; }  // element i at [i], i >= j
 };
 
-/// Makes columns i and j of X orthogonal; true when they were not. NaN counts as orthogonal, so it ends.
-__device__ bool orthogonalize(const Work& w, int i, int j) {
-  constexpr double negligible = 0x1p-106;  // the squared rounding of R's largest element, which is 1 to 2 here
-  Column a, b;
-  a.load(w.x + i * w.n, w.n);
-  b.load(w.x + j * w.n, w.n);
-  const double aa = w.squares[i], bb = w.squares[j], ab = dot(a, b);
-  if (!(ab * ab > w.tolerance * aa * bb && fabs(ab) > negligible)) return false;
-  const double zeta = (bb - aa) / (2 * ab);
-  const double t = copysign(1.0, zeta) / (fabs(zeta) + sqrt(fma(zeta, zeta, 1.0)));
-  const double c = rsqrt(fma(t, t, 1.0)), s = c * t;
-  rotate(a, b, c, s);
-  a.store(w.x + i * w.n, w.n);
-  b.store(w.x + j * w.n, w.n);
-  a.load(w.v + i * w.n, w.n);
-  b.load(w.v + j * w.n, w.n);
-  rotate(a, b, c, s);
-  a.store(w.v + i * w.n, w.n);
-  b.store(w.v + j * w.n, w.n);
-  __syncwarp();  // all lanes have read the norms
-  if (threadIdx.x % 32 == 0) {
-    w.squares[i] = fmax(fma(-t, ab, aa), 0.0);
-    w.squares[j] = fma(t, ab, bb);
+/// Factors the diagonal block at p, one row per lane, all by one warp; inverses of L's diagonal to s_inverse.
+__device__ void factor_diagonal(const Packed& a, int p, double floor, double* s_inverse) {
+  const int lane = threadIdx.x % 32, w = min(panel, a.n - p);
+  double x[panel];
+#pragma unroll
+  for (int k = 0; k < panel; ++k) x[k] = lane < w && k <= lane ? a.column(p + k)[p + lane] : (k == lane ? 1.0 : 0.0);
+#pragma unroll
+  for (int k = 0; k < panel; ++k) {
+    double d = __shfl_sync(0xffffffffu, x[k], k);
+    d = d < floor ? floor : d;  // NaN stays NaN
+    const double inverse = rsqrt(d);
+    x[k] = lane == k ? d * inverse : x[k] * inverse;
+    if (lane == 0) s_inverse[k] = inverse;
+#pragma unroll
+    for (int c = k + 1; c < panel; ++c) x[c] = fma(-x[k], __shfl_sync(0xffffffffu, x[k], c), x[c]);
   }
-  return true;
+#pragma unroll
+  for (int k = 0; k < panel; ++k)
+    if (lane < w && k <= lane) a.column(p + k)[p + lane] = x[k];
 }
 
-__device__ void measure(const Work& w) {
-  for (int j = threadIdx.x / 32; j < w.n; j += warps) {
-    Column a;
-    a.load(w.x + j * w.n, w.n);
-    const double square = dot(a, a);
-    if (threadIdx.x % 32 == 0) w.squares[j] = square;
+/// Subtracts the panel's part from the columns to its right: a warp takes four columns, a lane a row.
+__device__ void update_trailing(const Packed& a, int p, int warps) {
+  const int lane = threadIdx.x % 32;
+  for (int j0 = p + panel + static_cast<int>(threadIdx.x) / 32 * 4; j0 < a.n; j0 += 4 * warps) {
+    double y[4][panel];
+#pragma unroll
+    for (int c = 0; c < 4; ++c)
+#pragma unroll
+      for (int k = 0; k < panel; ++k) y[c][k] = j0 + c < a.n ? a.column(p + k)[j0 + c] : 0.0;
+    for (int i = j0 + lane; i < a.n; i += 32) {
+      double x[panel];
+#pragma unroll
+      for (int k = 0; k < panel; ++k) x[k] = a.column(p + k)[i];
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        if (j0 + c > i) break;
+        double sum = a.column(j0 + c)[i];
+#pragma unroll
+        for (int k = 0; k < panel; ++k) sum = fma(-x[k], y[c][k], sum);
+        a.column(j0 + c)[i] = sum;
+      }
+    }
   }
-  __syncthreads();
 }
 
-/// One sweep; true in all threads when any pair was rotated. Player 0 stays, the others move round a circle
-/// of `players` - 1; an odd n has one bye each round.
-__device__ bool sweep(const Work& w) {
-  const int n = w.n, warp = threadIdx.x / 32, players = n + n % 2, circle = players - 1;
-  bool rotated = false;
-  measure(w);
-  for (int round = 0; round < circle; ++round) {
-    for (int p = warp; p < players / 2; p += warps) {
-      const int up = round + p, down = round - p;
-      const int i = p == 0 ? circle : (up < circle ? up : up - circle), j = down < 0 ? down + circle : down;
-      if (i < n && j < n) rotated = orthogonalize(w, min(i, j), max(i, j)) || rotated;
+/// A = L Lᵀ in place, by one block; pivots below `floor` count as floor.
+__device__ void cholesky(const Packed& a, double floor, int warps) {
+  __shared__ double s_inverse[panel];
+  for (int p = 0; p < a.n; p += panel) {
+    __syncthreads();
+    if (threadIdx.x < 32) factor_diagonal(a, p, floor, s_inverse);
+    __syncthreads();
+    for (int i = p + panel + static_cast<int>(threadIdx.x); i < a.n; i += 32 * warps) {
+      double x[panel];
+#pragma unroll
+      for (int k = 0; k < panel; ++k) {
+        double sum = a.column(p + k)[i];
+#pragma unroll
+        for (int l = 0; l < k; ++l) sum = fma(-x[l], a.column(p + l)[p + k], sum);
+        x[k] = sum * s_inverse[k];
+        a.column(p + k)[i] = x[k];
+      }
     }
     __syncthreads();
+    update_trailing(a, p, warps);
   }
-  return __syncthreads_or(rotated) != 0;
-}
-
-/// V := V0 or I, X := R V times `factor`, a power of two.
-__device__ void load(const SmallSvd& task, const Work& w, double factor) {
-  const int n = w.n, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const double* const r = task.r.data;
-  const bool guessed = task.guess.data != nullptr;
-  for (int j = warp; j < n; j += warps)
-    for (int i = lane; i < n; i += 32)
-      w.v[i + j * n] = guessed ? task.guess.data[i + j * task.guess.ld] : (i == j ? 1.0 : 0.0);
-  __syncthreads();
-  for (int j = warp; j < n; j += warps)
-    for (int i = lane; i < n; i += 32) {
-      double sum = !guessed && i <= j ? r[i + j * task.r.ld] * factor : 0.0;
-      if (guessed) {
-#pragma unroll 4
-        for (int k = 0; k < n; ++k)
-          if (k >= i) sum = fma(r[i + k * task.r.ld] * factor, w.v[k + j * n], sum);
-      }
-      w.x[i + j * n] = sum;
-    }
   __syncthreads();
 }
 
-/// Largest element of R's triangle as a power of two, in all threads; 1 for a zero matrix.
-__device__ double power_of_two_scale(const DeviceMatrix<Cuda, double>& r) {
-  __shared__ double s;
+/// The power of two by which the input is divided, 0 for a zero matrix, and the shift of G: in all threads.
+struct Scale {
+  double divisor, shift;
+  __device__ double factor() const { return divisor > 0 ? 1 / divisor : 1.0; }
+};
+
+/// Of R's triangle the largest element, of G the root of the largest on its diagonal.
+__device__ Scale find_scale(const SmallSvd& task, int threads) {
+  __shared__ double s_divisor;
+  const int n = static_cast<int>(task.r.rows);
   double most = 0;
-  for (int k = threadIdx.x; k < r.rows * r.rows; k += threads) {
-    const Index i = k % r.rows, j = k / r.rows;
-    if (i <= j) most = fmax(most, fabs(r.data[i + j * r.ld]));
+  for (int k = threadIdx.x; k < (task.gram ? n : n * n); k += threads) {
+    const int i = task.gram ? k : k % n, j = task.gram ? k : k / n;
+    if (i <= j) most = fmax(most, fabs(task.r.data[i + j * task.r.ld]));
   }
   most = block_reduce(most, 0.0, [](double a, double b) { return a > b ? a : b; });
-  if (threadIdx.x == 0) s = most > 0 && isfinite(most) ? ldexp(1.0, ilogb(most)) : 1.0;
-  __syncthreads();
-  return s;
-}
-
-/// P := V diag(max(0, 1 - threshold / sigma)) Vᵀ; the norms become the weights.
-__device__ void project(const SmallSvd& task, const Work& w, double scale) {
-  const int n = w.n, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  __syncthreads();  // all have read the norms
-  for (int j = threadIdx.x; j < n; j += threads) {
-    const double sigma = sqrt(w.squares[j]) * scale;
-    w.squares[j] = sigma <= task.threshold ? 0.0 : 1 - task.threshold / sigma;  // NaN stays
+  if (threadIdx.x == 0) {
+    if (task.gram) most = sqrt(most);
+    s_divisor = most > 0 ? (isfinite(most) ? ldexp(1.0, ilogb(most)) : 1.0) : 0.0;
   }
   __syncthreads();
-  for (int k = warp; k < n; k += warps) {
-    for (int i = lane; i < n; i += 32) {
-      double sum = 0;
-#pragma unroll 4
-      for (int j = 0; j < n; ++j) sum = fma(w.v[i + j * n], w.squares[j] * w.v[k + j * n], sum);
-      task.projector.data[i + k * task.projector.ld] = sum;
+  return {s_divisor, 0};
+}
+
+/// Rᵀ, scaled, its diagonal kept away from zero: by a rounding of a rounding of its row in R, or, where that is zero
+/// too, by something tiny.
+template <int E, bool both>
+__device__ void load_transposed(const SmallSvd& task, double factor, const jacobi::Seat<E, both>& seat,
+                                jacobi::Pair<E, both>& pair) {
+  const int n = static_cast<int>(task.r.rows), lane = threadIdx.x % 32;
+#pragma unroll
+  for (int side = 0; side < 2; ++side) {
+    const int j = seat.column(side);
+    double most = 0;
+#pragma unroll
+    for (int h = 0; h < E; ++h) {
+      const int i = lane + 32 * h;
+      pair.x[side][h] = i < n && j <= i ? task.r.data[j + i * task.r.ld] * factor : 0.0;
+      most = fmax(most, fabs(pair.x[side][h]));
+      if constexpr (both) pair.y[side][h] = i == j && j < n ? 1.0 : 0.0;
+    }
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) most = fmax(most, __shfl_xor_sync(0xffffffffu, most, d));
+    const double least = fmax(most * 0x1p-60, 0x1p-200);
+#pragma unroll
+    for (int h = 0; h < E; ++h) {
+      double& x = pair.x[side][h];
+      if (lane + 32 * h == j && j < n && fabs(x) < least) x = copysign(least, x);
     }
   }
 }
 
-/// Thread map: a warp per pair of columns. Shared memory: 2 n^2 + n doubles, and one that nobody uses: the compiler
-/// reads the norms in pairs.
-__global__ void __launch_bounds__(threads) small_svd_kernel(const std::int32_t* condition, SmallSvd task) {
-  if (skipped(condition)) return;
-  extern __shared__ double shared[];
-  const int n = static_cast<int>(task.r.rows), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  double* const norms = shared + 2 * n * n;
-  // a product of columns rounds to n^(1/2) times the accuracy
-  const Work w{shared, shared + n * n, norms, n, n * task.accuracy * task.accuracy};
-  const double scale = power_of_two_scale(task.r);
-  load(task, w, 1 / scale);
-  for (int k = 0; k < most_sweeps; ++k)
-    if (!sweep(w)) break;
-  measure(w);
-  for (int j = warp; j < n; j += warps) {
-    int place = 0;
-    const double norm = norms[j];  // squared
-    for (int i = lane; i < n; i += 32) place += norms[i] > norm || (!(norms[i] < norm) && i < j) ? 1 : 0;
-    place = __reduce_add_sync(0xffffffffu, place);
-    place = min(place, n - 1);  // NaN compares with nothing
-    if (lane == 0) task.sigma[place] = sqrt(norm) * scale;
-    for (int i = lane; i < n; i += 32) task.v.data[i + place * task.v.ld] = w.v[i + j * n];
+/// L of G, or of V0ᵀ G V0; shared: the packed triangle in block 0.
+template <int E, bool both>
+__device__ Scale load_from_gram(const SmallSvd& task, const Crew& crew, Scale scale, double* shared,
+                                const jacobi::Seat<E, both>& seat, jacobi::Pair<E, both>& pair) {
+  __shared__ double s_shift;
+  const int n = crew.n, lane = threadIdx.x % 32;
+  const double factor = scale.factor() * scale.factor();
+  const auto g = [&](int i, int j) { return task.r.data[min(i, j) + max(i, j) * task.r.ld] * factor; };
+  const Packed mine{shared, n}, first{in_block(shared, 0), n};
+  if (task.guess.data != nullptr) {
+    const auto v0 = [&](int i, int j) { return task.guess.data[i + j * task.guess.ld]; };
+    double* const product = task.work;
+    multiply(crew, false, g, v0, [&](int i, int j, double x) { product[i + j * n] = x; });
+    crew.sync();
+    multiply(
+        crew, true, [&](int i, int k) { return v0(k, i); }, [&](int k, int j) { return product[k + j * n]; },
+        [&](int i, int j, double x) {
+          if (i >= j) first.column(j)[i] = x;
+        });
+  } else if (cluster_rank() == 0) {
+    for (int j = threadIdx.x / 32; j < n; j += crew.warps)
+      for (int i = j + lane; i < n; i += 32) mine.column(j)[i] = g(i, j);
   }
-  if (task.projector.data) project(task, w, scale);
+  crew.sync();
+  if (cluster_rank() == 0) {
+    double trace = 0;
+    for (int j = threadIdx.x; j < n; j += 32 * crew.warps) trace += mine.column(j)[j];
+    trace = block_reduce(trace, 0.0, Add{});
+    if (threadIdx.x == 0) {
+      s_shift = fmax(n * 0x1p-52 * trace, 0x1p-200);
+      for (int k = 1; k < crew.blocks; ++k) *in_block(&s_shift, k) = s_shift;
+    }
+    __syncthreads();
+    for (int j = threadIdx.x; j < n; j += 32 * crew.warps) mine.column(j)[j] += s_shift;
+    cholesky(mine, s_shift / 16, crew.warps);
+  }
+  crew.sync();
+#pragma unroll
+  for (int side = 0; side < 2; ++side) {
+    const int j = seat.column(side);
+#pragma unroll
+    for (int h = 0; h < E; ++h) {
+      const int i = lane + 32 * h;
+      pair.x[side][h] = seat.taken() && i < n && j <= i ? first.column(j)[i] : 0.0;
+    }
+  }
+  crew.sync();  // the sweeps use the same memory
+  scale.shift = s_shift;
+  return scale;
 }
 
-Index shared_bytes(Index n) { return (2 * n * n + n + 1) * 8; }
+/// Columns' squared norms to sigma and places, the same in every block.
+struct Spectrum {
+  double* s_square;    // n + 1: by column
+  double* s_sigma;     // n: sorted
+  int* s_place;        // n: of column j
+  double poison;       // 0, or NaN when anything is
+};
+
+template <int E, bool both>
+__device__ void sort(const Crew& crew, const Scale& scale, const jacobi::Seat<E, both>& seat,
+                     const jacobi::Pair<E, both>& pair, Spectrum& out) {
+  const int n = crew.n, lane = threadIdx.x % 32;
+  if (seat.taken() && lane < crew.blocks)
+    for (int side = 0; side < 2; ++side)
+      if (seat.column(side) < n) in_block(out.s_square, lane)[seat.column(side)] = pair.square[side];
+  crew.sync();
+  bool bad = false;
+  for (int j = threadIdx.x; j < n; j += 32 * crew.warps) bad = !isfinite(out.s_square[j]) || bad;
+  bad = __syncthreads_or(bad) != 0;
+  out.poison = bad ? nan("") : 0.0;
+  for (int j = threadIdx.x / 32; j < n; j += crew.warps) {
+    int place = 0;
+    const double square = out.s_square[j];
+    for (int i = lane; i < n; i += 32)
+      place += out.s_square[i] > square || (out.s_square[i] == square && i < j) ? 1 : 0;
+    place = bad ? j : __reduce_add_sync(0xffffffffu, place);
+    if (lane == 0) {
+      out.s_place[j] = place;
+      out.s_sigma[place] = sqrt(fmax(square - scale.shift, 0.0)) * scale.divisor + out.poison;
+    }
+  }
+  __syncthreads();
+}
+
+/// Normalized columns to their places.
+template <int E, bool both>
+__device__ void store_vectors(const Crew& crew, const Spectrum& spectrum, const jacobi::Seat<E, both>& seat,
+                              const jacobi::Pair<E, both>& pair, double* v, Index ld, const SmallSvd& task) {
+  if (!seat.taken()) return;
+#pragma unroll
+  for (int side = 0; side < 2; ++side) {
+    const int j = seat.column(side);
+    if (j >= crew.n) continue;
+    const int place = spectrum.s_place[j];
+    const double inverse = rsqrt(pair.square[side]) + spectrum.poison;
+#pragma unroll
+    for (int h = 0; h < E; ++h) {
+      const int i = threadIdx.x % 32 + 32 * h;
+      if (i >= crew.n) continue;
+      v[i + place * ld] = pair.x[side][h] * inverse;
+      if constexpr (both) task.u.data[i + place * task.u.ld] = pair.y[side][h] + spectrum.poison;
+    }
+  }
+}
+
+/// V := V0 W, W in task.work, then V := V (3 I - Vᵀ V) / 2.
+__device__ void turn_back(const SmallSvd& task, const Crew& crew) {
+  const int n = crew.n;
+  double* const w = task.work;
+  double* const v1 = w + n * n;
+  const auto v0 = [&](int i, int j) { return task.guess.data[i + j * task.guess.ld]; };
+  crew.sync();
+  multiply(
+      crew, false, v0, [&](int k, int j) { return w[k + j * n]; }, [&](int i, int j, double x) { v1[i + j * n] = x; });
+  crew.sync();
+  multiply(
+      crew, false, [&](int i, int k) { return v1[k + i * n]; }, [&](int k, int j) { return v1[k + j * n]; },
+      [&](int i, int j, double x) { w[i + j * n] = (i == j ? 1.5 : 0.0) - 0.5 * x; });
+  crew.sync();
+  multiply(
+      crew, false, [&](int i, int k) { return v1[i + k * n]; }, [&](int k, int j) { return w[k + j * n]; },
+      [&](int i, int j, double x) { task.v.data[i + j * task.v.ld] = x; });
+}
+
+__device__ void form_product(const SmallSvd& task, const Crew& crew, const double* s_sigma) {
+  const auto v = [&](int i, int j) { return task.v.data[i + j * task.v.ld]; };
+  const auto out = [&](int i, int j, double x) { task.result.data[i + j * task.result.ld] = x; };
+  if (task.product == Product::threshold) {
+    const auto weight = [&](int k) {  // NaN stays
+      return s_sigma[k] <= task.threshold ? 0.0 : 1 - task.threshold / s_sigma[k];
+    };
+    multiply(crew, false, [&](int i, int k) { return v(i, k) * weight(k); }, [&](int k, int j) { return v(j, k); }, out);
+  } else {
+    for (int j = crew.rank(); j < crew.n; j += crew.size())
+      for (int i = threadIdx.x % 32; i < crew.n; i += 32) out(i, j, v(i, j) / s_sigma[j]);
+  }
+}
+
+/// Thread map: a warp per pair of columns, at least eight warps. Shared memory: the columns on their way or the packed
+/// triangle, then squares and sigma (n + 1 each), then places.
+template <int E, bool both>
+__global__ void __launch_bounds__(32 * most_warps)
+    small_svd_kernel(const std::int32_t* condition, SmallSvd task, Table table, int warps, int buffer) {
+  if (skipped(condition)) return;
+  extern __shared__ double shared[];
+  const int n = table.n;
+  const Crew crew{n, table.blocks, warps};
+  Spectrum spectrum{shared + buffer, shared + buffer + n + 1, reinterpret_cast<int*>(shared + buffer + 2 * (n + 1)), 0};
+  jacobi::Seat<E, both> seat(table, shared);
+  jacobi::Pair<E, both> pair;
+  Scale scale = find_scale(task, 32 * warps);
+  crew.sync();  // all blocks are there
+  if constexpr (both) {
+    load_transposed(task, scale.factor(), seat, pair);
+  } else {
+    if (task.gram)
+      scale = load_from_gram(task, crew, scale, shared, seat, pair);
+    else
+      load_transposed(task, scale.factor(), seat, pair);
+  }
+  jacobi::run(table, seat, pair, n * task.accuracy * task.accuracy);
+  sort(crew, scale, seat, pair, spectrum);
+  const bool guessed = task.gram && task.guess.data != nullptr;
+  store_vectors(crew, spectrum, seat, pair, guessed ? task.work : task.v.data, guessed ? n : task.v.ld, task);
+  if (guessed) turn_back(task, crew);
+  if (cluster_rank() == 0) {
+    for (int j = threadIdx.x; j < n; j += 32 * warps) task.sigma[j] = spectrum.s_sigma[j];
+    if (threadIdx.x == 0 && task.failed != nullptr &&
+        !(spectrum.s_sigma[0] < task.most_condition * spectrum.s_sigma[n - 1]))
+      *task.failed = 1;
+  }
+  crew.sync();
+  if (task.product != Product::none) form_product(task, crew, spectrum.s_sigma);
+}
+
+struct Geometry {
+  Table table;
+  int warps, buffer, bytes;  // buffer in doubles
+};
+
+int compute_capability_major() { return device_attribute(cudaDevAttrComputeCapabilityMajor); }
+
+/// How many blocks share n columns: as many as have work, where there are clusters.
+Geometry geometry(int n, bool both, bool gram, int major) {
+  Geometry g;
+  const int pairs = std::max((n + 1) / 2, 1);
+  int blocks = 1;
+  while (major >= 9 && blocks < most_blocks && pairs > 4 * blocks) blocks *= 2;
+  const int per_block = (pairs + blocks - 1) / blocks;
+  g.table = {n, pairs, per_block, blocks};
+  g.warps = std::max(per_block, least_warps);
+  g.buffer = std::max(g.table.doubles(both), gram ? Packed::size(n) : 0);
+  g.bytes = (g.buffer + 2 * (n + 1)) * 8 + (n + 1) * 4;
+  return g;
+}
+
+template <int E>
+auto choose(bool both) {
+  return both ? small_svd_kernel<E, true> : small_svd_kernel<E, false>;
+}
 
 }  // namespace
 
 std::int32_t max_small_svd() {
-  const Index limit = shared_memory_limit() - 1024;  // block_reduce's own, rounded up
-  Index n = 1;
-  while (n < 32 * held && shared_bytes(n + 1) <= limit) ++n;
-  return static_cast<std::int32_t>(n);
+  const int major = compute_capability_major(), limit = shared_memory_limit() - 2048;  // what is static, rounded up
+  int n = 1;
+  while (n < most_columns) {
+    const Geometry next = geometry(n + 1, true, false, major), packed = geometry(n + 1, false, true, major);
+    if (std::max(next.bytes, packed.bytes) > limit || next.warps > most_warps) break;
+    ++n;
+  }
+  return n;
 }
 
+std::int64_t small_svd_work(Index n) { return 2 * n * n; }
+
 void launch_small_svd(const Launch& launch, const SmallSvd& task) {
-  const Index n = task.r.rows;
+  const int n = static_cast<int>(task.r.rows);
   if (n == 0) return;
   detail::check(n <= max_small_svd(), ErrorCode::invalid_argument, "small_svd of ", n,
                 " columns: this device takes up to ", max_small_svd());
-  const auto bytes = static_cast<int>(shared_bytes(n));
-  check_cuda(cudaFuncSetAttribute(small_svd_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+  const bool both = task.u.data != nullptr;
+  const Geometry g = geometry(n, both, task.gram, compute_capability_major());
+  auto* const kernel = n <= 32 ? choose<1>(both) : n <= 64 ? choose<2>(both) : n <= 128 ? choose<4>(both) : choose<8>(both);
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, g.bytes),
              "cudaFuncSetAttribute(small_svd)");
-  small_svd_kernel<<<1, threads, bytes, launch.stream>>>(launch.condition, task);
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(g.table.blocks));
+  config.blockDim = dim3(static_cast<unsigned>(32 * g.warps));
+  config.dynamicSmemBytes = static_cast<std::size_t>(g.bytes);
+  config.stream = launch.stream;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {static_cast<unsigned>(g.table.blocks), 1, 1};
+  config.attrs = &cluster;
+  config.numAttrs = g.table.blocks > 1 ? 1 : 0;
+  check_cuda(cudaLaunchKernelEx(&config, kernel, launch.condition, task, g.table, g.warps, g.buffer), "small_svd kernel");
   check_launch("small_svd kernel");
 }
 
