@@ -247,54 +247,74 @@ TYPED_TEST(Kernels, TakesARobustPcaStep) {
   }
 }
 
-/// R V has orthogonal columns whose norms are sigma, V is orthogonal, and the projector is made of both; from nothing and
-/// from the V of a nearby R.
+enum class Spectrum { random, identity, zero, deficient, clustered, graded };
+
+/// An upper triangle of the kind; below the diagonal is what the kernels must not read.
+inline HostMatrix<double> triangle_of(Spectrum kind, Index n, unsigned seed) {
+  HostMatrix<double> r(n, n, 3);
+  r.random(seed);
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i <= j; ++i) {
+      double& x = r(i, j);
+      if (kind == Spectrum::identity) x = i == j;
+      if (kind == Spectrum::zero) x = 0;
+      if (kind == Spectrum::deficient && (j % 3 == 1 || i > n / 2)) x = j % 3 == 1 && i < j ? r(i, j - 1) : 0.0;
+      if (kind == Spectrum::clustered) x = (i == j ? 1.0 : 0.0) + 1e-9 * x;
+      if (kind == Spectrum::graded) x = std::ldexp(x, -int(i * 40 / n));
+    }
+  return r;
+}
+
+inline Reference upper_of(const HostMatrix<double>& r) {
+  Reference out = to_reference(r);
+  for (Index j = 0; j < out.cols; ++j)
+    for (Index i = j + 1; i < out.rows; ++i) out(i, j) = 0;
+  return out;
+}
+
+/// R = U diag(sigma) Vᵀ with both orthonormal whatever the rank.
 TYPED_TEST(Kernels, DecomposesASmallTriangle) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
   if constexpr (requires(Queue& queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
-    constexpr double tau = 0.5, tolerance = 1e-11;
-    for (const Index n : {1, 2, 7, 32, 33, 100}) {
-      SCOPED_TRACE(testing::Message() << "n = " << n);
-      if (n > this->q().max_small_svd()) continue;  // 100 columns need some 160 KiB of shared memory
-      HostMatrix<double> r(n, n, 3), v(n, n, 2), projector(n, n, 1);
-      r.random(60);
-      SmallSvd<B> task;
-      task.v = this->upload(v);
-      task.projector = this->upload(projector);
-      task.sigma = this->upload(std::vector<double>(static_cast<std::size_t>(n), canary<double>));
-      task.threshold = tau;
-      for (const bool guessed : {false, true}) {
-        SCOPED_TRACE(guessed ? "from the last V" : "from nothing");
-        for (Index j = 0; guessed && j < n; ++j) r(j, j) += 1e-3;
+    for (const Index n : {1, 2, 3, 7, 32, 33, 65, 100})
+      for (const Spectrum kind : {Spectrum::random, Spectrum::identity, Spectrum::zero, Spectrum::deficient,
+                                  Spectrum::clustered, Spectrum::graded}) {
+        SCOPED_TRACE(testing::Message() << "n = " << n << ", kind " << int(kind));
+        if (n > this->q().max_small_svd()) continue;
+        const HostMatrix<double> r = triangle_of(kind, n, 60);
+        HostMatrix<double> u(n, n, 1), v(n, n, 2);
+        SmallSvd<B> task;
         task.r = this->upload(r);
-        if (guessed) task.guess = task.v;
+        task.u = this->upload(u);
+        task.v = this->upload(v);
+        task.sigma = this->upload(std::vector<double>(static_cast<std::size_t>(n), canary<double>));
+        task.work = this->upload(std::vector<double>(static_cast<std::size_t>(this->q().small_svd_work(n) + 1)));
+        task.most_condition = 1e4;
+        task.failed = this->flag(0);
         this->q().small_svd(task);
-        const HostMatrix<double> v1 = this->download(task.v, v), p1 = this->download(task.projector, projector);
-        this->expect_canaries(v1);
-        this->expect_canaries(p1);
+        u = this->download(task.u, u);
+        v = this->download(task.v, v);
+        this->expect_canaries(u);
+        this->expect_canaries(v);
         const std::vector<double> sigma = this->download(task.sigma, n);
-        Reference triangle = to_reference(r);
-        for (Index j = 0; j < n; ++j)
-          for (Index i = j + 1; i < n; ++i) triangle(i, j) = 0;  // the kernel does not read it either
-        const Reference basis = to_reference(v1), x = multiply(triangle, false, basis, false);
-        const Reference gram = multiply(x, true, x, false);
-        EXPECT_LE(orthogonality(basis), tolerance);
-        Reference weighted = basis;
+        constexpr double tolerance = 1e-11;
+        EXPECT_LE(orthogonality(to_reference(u)), tolerance);
+        EXPECT_LE(orthogonality(to_reference(v)), tolerance);
+        const Reference turned = multiply(upper_of(r), false, to_reference(v), false);
         for (Index j = 0; j < n; ++j) {
-          const Wide s = sigma[static_cast<std::size_t>(j)], before = sigma[static_cast<std::size_t>(std::max<Index>(j, 1) - 1)];
-          EXPECT_LE(s, before);
-          const Wide weight = s > tau ? 1 - tau / s : Wide(0);
-          for (Index i = 0; i < n; ++i) {
-            weighted(i, j) *= weight;
-            this->expect_close(gram(i, j), i == j ? s * s : Wide(0), tolerance * sigma[0] * sigma[0], "(R V)ᵀ R V");
+          const double s = sigma[static_cast<std::size_t>(j)];
+          EXPECT_GE(s, 0);
+          EXPECT_LE(s, sigma[static_cast<std::size_t>(std::max<Index>(j, 1) - 1)]);
+          if (kind == Spectrum::zero) {
+            EXPECT_EQ(s, 0);
           }
+          for (Index i = 0; i < n; ++i)
+            this->expect_close(double(turned(i, j)), Wide(u(i, j)) * s, tolerance * sigma[0], "R V = U sigma");
         }
-        const Reference expected = multiply(weighted, false, basis, true);
-        for (Index j = 0; j < n; ++j)
-          for (Index i = 0; i < n; ++i) this->expect_close(p1(i, j), expected(i, j), tolerance, "projector");
+        const bool bad = !(sigma.front() < 1e4 * sigma.back());
+        EXPECT_EQ(this->download(task.failed, 1)[0], bad ? 1 : 0);
       }
-    }
     HostMatrix<double> poisoned(5, 5), v(5, 5);  // NaN ends too
     poisoned.random(61);
     poisoned(1, 3) = std::nan("");
@@ -302,10 +322,197 @@ TYPED_TEST(Kernels, DecomposesASmallTriangle) {
     task.r = this->upload(poisoned);
     task.v = this->upload(v);
     task.sigma = this->upload(std::vector<double>(5, 0.0));
+    task.work = this->upload(std::vector<double>(64));
     this->q().small_svd(task);
-    this->q().synchronize();
+    for (const double s : this->download(task.sigma, 5)) EXPECT_TRUE(std::isnan(s));
   } else {
     GTEST_SKIP() << "this backend leaves the small SVD to the host";
+  }
+}
+
+/// V and sigma of G = RᵀR, from nothing and from the V of a nearby G, and both products.
+TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
+  using B = typename TestFixture::B;
+  using Queue = typename TestFixture::Queue;
+  if constexpr (requires(Queue& queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
+    using Product = typename SmallSvd<B>::Product;
+    for (const Index n : {1, 2, 7, 33, 100})
+      for (const Spectrum kind : {Spectrum::random, Spectrum::zero, Spectrum::deficient, Spectrum::clustered}) {
+        SCOPED_TRACE(testing::Message() << "n = " << n << ", kind " << int(kind));
+        if (n > this->q().max_small_svd()) continue;
+        HostMatrix<double> r = triangle_of(kind, n, 62), g(n, n, 1), v(n, n, 2), product(n, n, 1);
+        SmallSvd<B> task;
+        task.gram = true;
+        task.v = this->upload(v);
+        task.result = this->upload(product);
+        task.sigma = this->upload(std::vector<double>(static_cast<std::size_t>(n), canary<double>));
+        task.work = this->upload(std::vector<double>(static_cast<std::size_t>(this->q().small_svd_work(n) + 1)));
+        for (int repeat = 0; repeat < 3; ++repeat) {
+          SCOPED_TRACE(repeat == 0 ? "from nothing" : "from the last V");
+          for (Index j = 0; repeat > 0 && kind != Spectrum::zero && j < n; ++j) r(j, j) += 1e-3;
+          const Reference exact = multiply(upper_of(r), true, upper_of(r), false);
+          g.set([&](Index i, Index j, Index) { return i <= j ? double(exact(i, j)) : std::nan(""); });
+          task.r = this->upload(g);
+          if (repeat > 0) task.guess = task.v;
+          const bool whiten = repeat == 2 && kind == Spectrum::clustered;
+          task.product = whiten ? Product::whiten : Product::threshold;
+          task.threshold = 0.5;
+          this->q().small_svd(task);
+          v = this->download(task.v, v);
+          product = this->download(task.result, product);
+          this->expect_canaries(v);
+          this->expect_canaries(product);
+          const std::vector<double> sigma = this->download(task.sigma, n);
+          constexpr double tolerance = 1e-11;
+          const Reference basis = to_reference(v);
+          EXPECT_LE(orthogonality(basis), tolerance);
+          const Reference diagonal = multiply(basis, true, multiply(exact, false, basis, false), false);
+          Reference weighted = basis, identity(n, n);
+          for (Index j = 0; j < n; ++j) {
+            const Wide s = sigma[static_cast<std::size_t>(j)];
+            EXPECT_LE(s, sigma[static_cast<std::size_t>(std::max<Index>(j, 1) - 1)]);
+            identity(j, j) = 1;
+            for (Index i = 0; i < n; ++i) {
+              this->expect_close(double(diagonal(i, j)), i == j ? s * s : Wide(0),
+                                 tolerance * (sigma[0] * sigma[0] + 1e-300), "Vᵀ G V");
+              weighted(i, j) *= whiten ? 1 / s : s > 0.5 ? 1 - 0.5 / s : Wide(0);
+            }
+          }
+          const Reference expected = multiply(weighted, false, whiten ? identity : basis, !whiten);
+          for (Index j = 0; j < n; ++j)
+            for (Index i = 0; i < n; ++i)
+              this->expect_close(product(i, j), expected(i, j), tolerance, "the product");
+        }
+      }
+  } else {
+    GTEST_SKIP() << "this backend leaves the small SVD to the host";
+  }
+}
+
+/// The fused step is gemm and robust_pca_pass in one.
+TYPED_TEST(Kernels, TakesAFusedRobustPcaStep) {
+  using T = typename TestFixture::T;
+  using B = typename TestFixture::B;
+  using Queue = typename TestFixture::Queue;
+  if constexpr (requires(Queue& q, const RobustPcaStep<B, T>& step, Scratch<B> s) { q.robust_pca_step(step, s); }) {
+    for (const Shape& s : std::vector<Shape>{{1, 1}, {33, 7, 2}, {100, 33}, {1003, 65, 1}, {517, 100}, {64, 128, 4}}) {
+      SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
+      HostMatrix<T> m(s.rows, s.cols, s.slack), x(s.rows, s.cols, s.slack), y(s.rows, s.cols, s.slack);
+      HostMatrix<double> p(s.cols, s.cols, 1), root(s.cols, s.cols);
+      m.random(50);
+      x.random(51);
+      y.random(52);
+      root.random(53);
+      p.set([&](Index i, Index j, Index) { return (root(i, j) + root(j, i)) / double(s.cols); });
+      RobustPcaStep<B, T> step;
+      step.m = this->upload(m);
+      step.x = this->upload(x);
+      step.y = this->upload(y);
+      step.projector = this->upload(p);
+      step.mu = 0.7;
+      step.mu_next = 1.05;
+      step.threshold = 0.9;
+      HostMatrix<T> l(s.rows, s.cols, s.slack), sparse = l, x_next = l, y_next = l;
+      for (auto* out : {&step.l, &step.s, &step.x_next, &step.y_next}) *out = this->upload(l);
+      step.residual_squared = this->upload(std::vector<double>{canary<double>});
+      auto scratch = this->scratch(65536);
+      this->q().when(this->flag(0)).robust_pca_step(step, scratch);
+      EXPECT_EQ(this->download(step.residual_squared, 1)[0], canary<double>);
+      this->q().robust_pca_step(step, scratch);
+      l = this->download(step.l, l);
+      sparse = this->download(step.s, sparse);
+      x_next = this->download(step.x_next, x_next);
+      y_next = this->download(step.y_next, y_next);
+      for (const auto* out : {&l, &sparse, &x_next, &y_next}) this->expect_canaries(*out);
+      const Reference low = multiply(to_reference(x), false, to_reference(p), false);
+      const Wide tolerance = 40 * unit_roundoff<T>;
+      Wide sum = 0;
+      for (Index j = 0; j < s.cols; ++j)
+        for (Index i = 0; i < s.rows; ++i) {
+          const Wide v = Wide(m(i, j)) - low(i, j) + y(i, j) / 0.7L;
+          const Wide shrunk = std::copysign(std::max(std::fabs(v) - 0.9L, Wide(0)), v);
+          const Wide z = Wide(m(i, j)) - low(i, j) - shrunk, new_y = y(i, j) + 0.7L * z;
+          sum += z * z;
+          ASSERT_LE(std::fabs(l(i, j) - low(i, j)), 4 * unit_roundoff<T>);
+          ASSERT_LE(std::fabs(sparse(i, j) - shrunk), tolerance);
+          ASSERT_LE(std::fabs(y_next(i, j) - new_y), tolerance);
+          ASSERT_LE(std::fabs(x_next(i, j) - (m(i, j) - shrunk + new_y / 1.05L)), tolerance);
+        }
+      this->expect_close(this->download(step.residual_squared, 1)[0], sum, 100 * unit_roundoff<T> * (sum + 1), "sum");
+    }
+  } else {
+    GTEST_SKIP() << "this backend takes the step as gemm and a pass";
+  }
+}
+
+TYPED_TEST(Kernels, MultipliesByAnyMatrix) {
+  using T = typename TestFixture::T;
+  using B = typename TestFixture::B;
+  using Queue = typename TestFixture::Queue;
+  if constexpr (requires(Queue& q, DeviceMatrix<B, T> a, DeviceMatrix<B, double> w) { q.multiply_full(a, w, a); }) {
+    for (const Shape& s : std::vector<Shape>{{1, 1}, {70, 3, 1}, {33, 32}, {129, 40, 3}, {517, 101}, {64, 128}}) {
+      SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
+      HostMatrix<T> a(s.rows, s.cols, s.slack), q(s.rows, s.cols, s.slack + 1);
+      HostMatrix<double> w(s.cols, s.cols, 1);
+      a.random(54);
+      w.random(55);
+      auto out = this->upload(q);
+      this->q().multiply_full(this->upload(a), this->upload(w), out);
+      q = this->download(out, q);
+      this->expect_canaries(q);
+      const Reference exact = multiply(to_reference(a), false, to_reference(w), false);
+      for (Index j = 0; j < s.cols; ++j)
+        for (Index i = 0; i < s.rows; ++i)
+          ASSERT_LE(std::fabs(q(i, j) - exact(i, j)),
+                    unit_roundoff<T> * std::fabs(exact(i, j)) + 4 * Wide(s.cols) * unit_roundoff<double>);
+    }
+  } else {
+    GTEST_SKIP() << "this backend multiplies by triangles only";
+  }
+}
+
+TYPED_TEST(Kernels, JudgesARobustPcaIteration) {
+  using B = typename TestFixture::B;
+  using Queue = typename TestFixture::Queue;
+  if constexpr (requires(Queue& q, const RobustPcaVerdict<B>& verdict) { q.robust_pca_verdict(verdict); }) {
+    enum Kind { converged, residual_large, moved, nan, kinds };
+    for (int kind = 0; kind < kinds; ++kind)
+      for (const bool settle : {false, true}) {
+        std::vector<double> sigma(40), before(40);
+        for (std::size_t i = 0; i < sigma.size(); ++i) {
+          sigma[i] = 5 - 0.2 * double(i);  // 15 of them above 2.1
+          before[i] = std::max(0.0, sigma[i] - 2.1) + (kind == moved && i == 3 ? 0.5 : 0.0);
+        }
+        RobustPcaVerdict<B> v;
+        v.residual_squared = this->upload(std::vector<double>{kind == residual_large ? 4.0
+                                                              : kind == nan          ? std::nan("")
+                                                                                     : 1e-4});
+        v.sigma = this->upload(sigma);
+        v.before = this->upload(before);
+        v.record = this->upload(std::vector<double>{canary<double>, canary<double>, canary<double>});
+        v.running = this->flag(1);
+        v.n = 40;
+        v.threshold = 2.1;
+        v.norm = 10;
+        v.tolerance = 1e-2;
+        v.settle = settle;
+        this->q().robust_pca_verdict(v);
+        const std::vector<double> record = this->download(v.record, 3);
+        EXPECT_EQ(record[1], 15);
+        EXPECT_EQ(record[2], canary<double>);
+        if (kind == nan) {
+          EXPECT_TRUE(std::isnan(record[0]));
+        } else {
+          EXPECT_NEAR(record[0], kind == residual_large ? 0.2 : 1e-3, 1e-12);
+        }
+        const bool runs_on = kind == residual_large || (kind == moved && settle);
+        EXPECT_EQ(this->download(v.running, 1)[0], runs_on ? 1 : 0) << "kind " << kind;
+        const std::vector<double> left = this->download(v.before, 40);
+        EXPECT_NEAR(left[3], 2.3, 1e-12);
+        EXPECT_EQ(left[30], 0);
+      }
+  } else {
+    GTEST_SKIP() << "this backend judges on the host";
   }
 }
 

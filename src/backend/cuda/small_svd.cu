@@ -27,13 +27,12 @@ using jacobi::Table;
 
 constexpr int most_columns = 256;
 constexpr int most_blocks = 8;
-constexpr int most_warps = 16;
-constexpr int least_warps = 8;
+constexpr int warps = 8;
 constexpr int panel = 8;  // columns of a step of the Cholesky factorization
 
 /// This block's share of what the cluster does.
 struct Crew {
-  int n, blocks, warps;
+  int n, blocks;
   __device__ int rank() const { return static_cast<int>(threadIdx.x) / 32 * blocks + cluster_rank(); }
   __device__ int size() const { return warps * blocks; }
   __device__ void sync() const { cluster_sync(blocks); }
@@ -90,7 +89,7 @@ __device__ void factor_diagonal(const Packed& a, int p, double floor, double* s_
 }
 
 /// Subtracts the panel's part from the columns to its right: a warp takes four columns, a lane a row.
-__device__ void update_trailing(const Packed& a, int p, int warps) {
+__device__ void update_trailing(const Packed& a, int p) {
   const int lane = threadIdx.x % 32;
   for (int j0 = p + panel + static_cast<int>(threadIdx.x) / 32 * 4; j0 < a.n; j0 += 4 * warps) {
     double y[4][panel];
@@ -115,7 +114,7 @@ __device__ void update_trailing(const Packed& a, int p, int warps) {
 }
 
 /// A = L Lᵀ in place, by one block; pivots below `floor` count as floor.
-__device__ void cholesky(const Packed& a, double floor, int warps) {
+__device__ void cholesky(const Packed& a, double floor) {
   __shared__ double s_inverse[panel];
   for (int p = 0; p < a.n; p += panel) {
     __syncthreads();
@@ -133,7 +132,7 @@ __device__ void cholesky(const Packed& a, double floor, int warps) {
       }
     }
     __syncthreads();
-    update_trailing(a, p, warps);
+    update_trailing(a, p);
   }
   __syncthreads();
 }
@@ -145,18 +144,19 @@ struct Scale {
 };
 
 /// Of R's triangle the largest element, of G the root of the largest on its diagonal.
-__device__ Scale find_scale(const SmallSvd& task, int threads) {
+__device__ Scale find_scale(const SmallSvd& task) {
   __shared__ double s_divisor;
   const int n = static_cast<int>(task.r.rows);
   double most = 0;
-  for (int k = threadIdx.x; k < (task.gram ? n : n * n); k += threads) {
+  for (int k = threadIdx.x; k < (task.gram ? n : n * n); k += 32 * warps) {
     const int i = task.gram ? k : k % n, j = task.gram ? k : k / n;
     if (i <= j) most = fmax(most, fabs(task.r.data[i + j * task.r.ld]));
   }
   most = block_reduce(most, 0.0, [](double a, double b) { return a > b ? a : b; });
   if (threadIdx.x == 0) {
     if (task.gram) most = sqrt(most);
-    s_divisor = most > 0 ? (isfinite(most) ? ldexp(1.0, ilogb(most)) : 1.0) : 0.0;
+    constexpr int least = -1000;  // of a smaller one the reciprocal would overflow
+    s_divisor = most > 0 ? (isfinite(most) ? ldexp(1.0, max(ilogb(most), least)) : 1.0) : 0.0;
   }
   __syncthreads();
   return {s_divisor, 0};
@@ -166,10 +166,10 @@ __device__ Scale find_scale(const SmallSvd& task, int threads) {
 /// too, by something tiny.
 template <int E, bool both>
 __device__ void load_transposed(const SmallSvd& task, double factor, const jacobi::Seat<E, both>& seat,
-                                jacobi::Pair<E, both>& pair) {
+                                jacobi::Columns<E, both>& pair) {
   const int n = static_cast<int>(task.r.rows), lane = threadIdx.x % 32;
 #pragma unroll
-  for (int side = 0; side < 2; ++side) {
+  for (int side = 0; side < 4; ++side) {
     const int j = seat.column(side);
     double most = 0;
 #pragma unroll
@@ -193,7 +193,7 @@ __device__ void load_transposed(const SmallSvd& task, double factor, const jacob
 /// L of G, or of V0ᵀ G V0; shared: the packed triangle in block 0.
 template <int E, bool both>
 __device__ Scale load_from_gram(const SmallSvd& task, const Crew& crew, Scale scale, double* shared,
-                                const jacobi::Seat<E, both>& seat, jacobi::Pair<E, both>& pair) {
+                                const jacobi::Seat<E, both>& seat, jacobi::Columns<E, both>& pair) {
   __shared__ double s_shift;
   const int n = crew.n, lane = threadIdx.x % 32;
   const double factor = scale.factor() * scale.factor();
@@ -210,25 +210,25 @@ __device__ Scale load_from_gram(const SmallSvd& task, const Crew& crew, Scale sc
           if (i >= j) first.column(j)[i] = x;
         });
   } else if (cluster_rank() == 0) {
-    for (int j = threadIdx.x / 32; j < n; j += crew.warps)
+    for (int j = threadIdx.x / 32; j < n; j += warps)
       for (int i = j + lane; i < n; i += 32) mine.column(j)[i] = g(i, j);
   }
   crew.sync();
   if (cluster_rank() == 0) {
     double trace = 0;
-    for (int j = threadIdx.x; j < n; j += 32 * crew.warps) trace += mine.column(j)[j];
+    for (int j = threadIdx.x; j < n; j += 32 * warps) trace += mine.column(j)[j];
     trace = block_reduce(trace, 0.0, Add{});
     if (threadIdx.x == 0) {
       s_shift = fmax(n * 0x1p-52 * trace, 0x1p-200);
       for (int k = 1; k < crew.blocks; ++k) *in_block(&s_shift, k) = s_shift;
     }
     __syncthreads();
-    for (int j = threadIdx.x; j < n; j += 32 * crew.warps) mine.column(j)[j] += s_shift;
-    cholesky(mine, s_shift / 16, crew.warps);
+    for (int j = threadIdx.x; j < n; j += 32 * warps) mine.column(j)[j] += s_shift;
+    cholesky(mine, s_shift / 16);
   }
   crew.sync();
 #pragma unroll
-  for (int side = 0; side < 2; ++side) {
+  for (int side = 0; side < 4; ++side) {
     const int j = seat.column(side);
 #pragma unroll
     for (int h = 0; h < E; ++h) {
@@ -251,17 +251,17 @@ struct Spectrum {
 
 template <int E, bool both>
 __device__ void sort(const Crew& crew, const Scale& scale, const jacobi::Seat<E, both>& seat,
-                     const jacobi::Pair<E, both>& pair, Spectrum& out) {
+                     const jacobi::Columns<E, both>& pair, Spectrum& out) {
   const int n = crew.n, lane = threadIdx.x % 32;
   if (seat.taken() && lane < crew.blocks)
-    for (int side = 0; side < 2; ++side)
+    for (int side = 0; side < 4; ++side)
       if (seat.column(side) < n) in_block(out.s_square, lane)[seat.column(side)] = pair.square[side];
   crew.sync();
   bool bad = false;
-  for (int j = threadIdx.x; j < n; j += 32 * crew.warps) bad = !isfinite(out.s_square[j]) || bad;
+  for (int j = threadIdx.x; j < n; j += 32 * warps) bad = !isfinite(out.s_square[j]) || bad;
   bad = __syncthreads_or(bad) != 0;
   out.poison = bad ? nan("") : 0.0;
-  for (int j = threadIdx.x / 32; j < n; j += crew.warps) {
+  for (int j = threadIdx.x / 32; j < n; j += warps) {
     int place = 0;
     const double square = out.s_square[j];
     for (int i = lane; i < n; i += 32)
@@ -278,10 +278,10 @@ __device__ void sort(const Crew& crew, const Scale& scale, const jacobi::Seat<E,
 /// Normalized columns to their places.
 template <int E, bool both>
 __device__ void store_vectors(const Crew& crew, const Spectrum& spectrum, const jacobi::Seat<E, both>& seat,
-                              const jacobi::Pair<E, both>& pair, double* v, Index ld, const SmallSvd& task) {
+                              const jacobi::Columns<E, both>& pair, double* v, Index ld, const SmallSvd& task) {
   if (!seat.taken()) return;
 #pragma unroll
-  for (int side = 0; side < 2; ++side) {
+  for (int side = 0; side < 4; ++side) {
     const int j = seat.column(side);
     if (j >= crew.n) continue;
     const int place = spectrum.s_place[j];
@@ -329,19 +329,19 @@ __device__ void form_product(const SmallSvd& task, const Crew& crew, const doubl
   }
 }
 
-/// Thread map: a warp per pair of columns, at least eight warps. Shared memory: the columns on their way or the packed
+/// Thread map: a warp per four columns; all eight warps share the rest. Shared memory: the columns on their way or the packed
 /// triangle, then squares and sigma (n + 1 each), then places.
 template <int E, bool both>
-__global__ void __launch_bounds__(32 * most_warps)
-    small_svd_kernel(const std::int32_t* condition, SmallSvd task, Table table, int warps, int buffer) {
+__global__ void __launch_bounds__(32 * warps, 1)
+    small_svd_kernel(const std::int32_t* condition, SmallSvd task, Table table, int buffer) {
   if (skipped(condition)) return;
   extern __shared__ double shared[];
   const int n = table.n;
-  const Crew crew{n, table.blocks, warps};
+  const Crew crew{n, table.blocks};
   Spectrum spectrum{shared + buffer, shared + buffer + n + 1, reinterpret_cast<int*>(shared + buffer + 2 * (n + 1)), 0};
   jacobi::Seat<E, both> seat(table, shared);
-  jacobi::Pair<E, both> pair;
-  Scale scale = find_scale(task, 32 * warps);
+  jacobi::Columns<E, both> pair;
+  Scale scale = find_scale(task);
   crew.sync();  // all blocks are there
   if constexpr (both) {
     load_transposed(task, scale.factor(), seat, pair);
@@ -368,7 +368,7 @@ __global__ void __launch_bounds__(32 * most_warps)
 
 struct Geometry {
   Table table;
-  int warps, buffer, bytes;  // buffer in doubles
+  int buffer, bytes;  // the buffer in doubles
 };
 
 int compute_capability_major() { return device_attribute(cudaDevAttrComputeCapabilityMajor); }
@@ -376,12 +376,10 @@ int compute_capability_major() { return device_attribute(cudaDevAttrComputeCapab
 /// How many blocks share n columns: as many as have work, where there are clusters.
 Geometry geometry(int n, bool both, bool gram, int major) {
   Geometry g;
-  const int pairs = std::max((n + 1) / 2, 1);
+  const int seats = std::max((n + 3) / 4, 1);
   int blocks = 1;
-  while (major >= 9 && blocks < most_blocks && pairs > 4 * blocks) blocks *= 2;
-  const int per_block = (pairs + blocks - 1) / blocks;
-  g.table = {n, pairs, per_block, blocks};
-  g.warps = std::max(per_block, least_warps);
+  while (major >= 9 && blocks < most_blocks && seats > 4 * blocks) blocks *= 2;
+  g.table = {n, seats, (seats + blocks - 1) / blocks, blocks};
   g.buffer = std::max(g.table.doubles(both), gram ? Packed::size(n) : 0);
   g.bytes = (g.buffer + 2 * (n + 1)) * 8 + (n + 1) * 4;
   return g;
@@ -399,7 +397,7 @@ std::int32_t max_small_svd() {
   int n = 1;
   while (n < most_columns) {
     const Geometry next = geometry(n + 1, true, false, major), packed = geometry(n + 1, false, true, major);
-    if (std::max(next.bytes, packed.bytes) > limit || next.warps > most_warps) break;
+    if (std::max(next.bytes, packed.bytes) > limit || next.table.per_block > warps) break;
     ++n;
   }
   return n;
@@ -419,7 +417,7 @@ void launch_small_svd(const Launch& launch, const SmallSvd& task) {
              "cudaFuncSetAttribute(small_svd)");
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(g.table.blocks));
-  config.blockDim = dim3(static_cast<unsigned>(32 * g.warps));
+  config.blockDim = dim3(32 * warps);
   config.dynamicSmemBytes = static_cast<std::size_t>(g.bytes);
   config.stream = launch.stream;
   cudaLaunchAttribute cluster{};
@@ -427,7 +425,7 @@ void launch_small_svd(const Launch& launch, const SmallSvd& task) {
   cluster.val.clusterDim = {static_cast<unsigned>(g.table.blocks), 1, 1};
   config.attrs = &cluster;
   config.numAttrs = g.table.blocks > 1 ? 1 : 0;
-  check_cuda(cudaLaunchKernelEx(&config, kernel, launch.condition, task, g.table, g.warps, g.buffer), "small_svd kernel");
+  check_cuda(cudaLaunchKernelEx(&config, kernel, launch.condition, task, g.table, g.buffer), "small_svd kernel");
   check_launch("small_svd kernel");
 }
 
