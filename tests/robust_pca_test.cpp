@@ -261,6 +261,69 @@ TYPED_TEST(RobustPcaTest, LambdaMovesWhatCountsAsSparse) {
   EXPECT_LT(some, many);
 }
 
+/// However rarely the host looks at the iterations, they are the same.
+TYPED_TEST(RobustPcaTest, WatchingChangesNothing) {
+  using T = typename TypeParam::Scalar;
+  const Problem<T> p(160, 18, 2, 0.05, 12);
+  for (const int most : {1, 7, 8, 9, 1000})
+    for (const RobustPcaMethod method : {RobustPcaMethod::inexact_alm, RobustPcaMethod::alternating}) {
+      RobustPcaOptions options;
+      options.method = method;
+      options.max_iterations = most;
+      const auto alone = this->separate(p.m, options);
+      int seen = 0;
+      options.on_iteration = [&](const RobustPcaProgress& progress) { return progress.iteration == ++seen; };
+      const auto watched = this->separate(p.m, options);
+      EXPECT_EQ(alone.iterations, watched.iterations) << most;
+      EXPECT_EQ(seen, watched.iterations);
+      EXPECT_EQ(alone.converged, watched.converged);
+      EXPECT_EQ(alone.residual, watched.residual);
+      EXPECT_EQ(alone.rank, watched.rank);
+      EXPECT_EQ(this->host(alone.low_rank), this->host(watched.low_rank));
+      EXPECT_EQ(this->host(alone.sparse), this->host(watched.sparse));
+    }
+}
+
+TYPED_TEST(RobustPcaTest, SizesWhoseSquaresOverflowOrVanish) {
+  using T = typename TypeParam::Scalar;
+  const Problem<T> p(200, 20, 2, 0.05, 13);
+  RobustPcaOptions options;
+  options.tolerance = 1e-5;
+  const auto plain = this->separate(p.m, options);
+  const auto l = this->host(plain.low_rank), s = this->host(plain.sparse);
+  const int high = std::numeric_limits<T>::max_exponent - 6, low = std::numeric_limits<T>::min_exponent + 30;
+  for (const RobustPcaMethod method : {RobustPcaMethod::inexact_alm, RobustPcaMethod::alternating})
+    for (const int exponent : {high, low}) {
+      SCOPED_TRACE(exponent);
+      options.method = method;
+      auto scaled = p.m;
+      for (T& x : scaled.values) x = std::ldexp(x, exponent);
+      const auto result = this->separate(scaled, options);
+      EXPECT_TRUE(result.converged);
+      if (method == RobustPcaMethod::alternating) continue;
+      EXPECT_EQ(result.iterations, plain.iterations);
+      auto l1 = this->host(result.low_rank), s1 = this->host(result.sparse);
+      for (auto* a : {&l1, &s1})
+        for (T& x : a->values) x = std::ldexp(x, -exponent);
+      EXPECT_LE(relative_difference(l1, l), 1e-5);
+      EXPECT_LE(relative_difference(s1, s), 1e-4);
+    }
+}
+
+TYPED_TEST(RobustPcaTest, EveryAlgorithmSeparates) {
+  using T = typename TypeParam::Scalar;
+  const Problem<T> p(200, 20, 2, 0.05, 14);
+  for (const Algorithm algorithm : {Algorithm::tsqr, Algorithm::caqr, Algorithm::blocked, Algorithm::cholesky_qr}) {
+    SCOPED_TRACE(qrane::to_string(algorithm));
+    RobustPcaOptions options;
+    options.algorithm = algorithm;
+    options.tolerance = 1e-5;
+    const auto result = this->separate(p.m, options);
+    EXPECT_TRUE(result.converged);
+    EXPECT_LE(relative_difference(this->host(result.low_rank), p.low_rank), 1e-2);
+  }
+}
+
 TYPED_TEST(RobustPcaTest, MatricesWithNothingToSeparate) {
   using T = typename TypeParam::Scalar;
   const auto zero = this->separate(Dense<T>(30, 5));

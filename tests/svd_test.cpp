@@ -97,6 +97,17 @@ TYPED_TEST(SvdTest, SpectraThatAreKnown) {
   EXPECT_NEAR(static_cast<double>(this->host(svd<T>(this->context(), column.view()).s)(0, 0)), 3 * std::sqrt(40.0), 1e-4);
 }
 
+/// From where the Gram matrix will do to where it must not be trusted, and beyond what the precision can tell.
+TYPED_TEST(SvdTest, EveryConditionNumber) {
+  using T = typename TypeParam::Scalar;
+  for (const double condition : {1.0, 1e1, 1e2, 1e3, 5e3, 9e3, 1.1e4, 1e5, 1e7, 1e10, 1e15, 1e20})
+    for (const Shape s : {Shape{150, 12}, Shape{160, 40}, Shape{40, 160}}) {
+      SCOPED_TRACE(to_string(s) + ", condition " + std::to_string(condition));
+      const auto a = geometric_spectrum<T>(s.rows, s.cols, condition, 9);
+      this->expect_svd(a, svd<T>(this->context(), a.view()));
+    }
+}
+
 TYPED_TEST(SvdTest, ValuesAloneAreTheSameValues) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : {Shape{150, 12}, Shape{12, 150}, Shape{20, 20}}) {

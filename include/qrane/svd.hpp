@@ -20,8 +20,9 @@ struct Svd {
   Matrix<T> vt;  ///< k x n
 };
 
-/// Thin SVD of A, m x n, which is only read (LAPACK name: gesdd). QR first, the small R on the host; a wide A goes
-/// through its transpose. Throws Error{not_converged} when LAPACK's SVD of R does not end.
+/// Thin SVD of A, m x n, which is only read (LAPACK name: gesdd). QR first, or for well-conditioned `float` data
+/// the Gram matrix in double; a wide A goes through its transpose. On CUDA, to 224 columns, nothing passes through the
+/// host. Throws Error{not_converged} when LAPACK's SVD of R does not end, where it is LAPACK's.
 template <class T>
 Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options = {});
 

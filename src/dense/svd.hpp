@@ -56,6 +56,7 @@ class TallSvd {
     if (options.vectors) u_ = device_matrix<B, T>(queue, a.rows, a.cols);
   }
 
+  /// Leaves a result that failed() may have to take back.
   void run() {
     if constexpr (HasSmallSvd<Queue, B>) {
       if (a_.cols > 0 && a_.cols <= queue_.max_small_svd()) {
@@ -65,6 +66,15 @@ class TallSvd {
     }
     run_on_host();
   }
+
+  /// Waits; true when run() was to be done by run_again().
+  bool failed() {
+    if (!doubtful_) return false;
+    std::int32_t failed = 0;
+    queue_.download(failed_, &failed, 1);
+    return failed != 0;
+  }
+  void run_again() { through_r(); }
 
   /// U, m x n, in the device's memory. Wants vectors, as v_transposed does.
   Matrix<T>& u() { return u_; }
@@ -81,8 +91,8 @@ class TallSvd {
   Matrix<T> v(bool transpose, Memory where) {
     if (on_host_) return place<B, T>(queue_, transpose ? small_.vt : transposed(small_.vt), where);
     if (!transpose) return narrowed(v_, where);
-    queue_.transpose(v_, r_);  // R is done with
-    return narrowed(r_, where);
+    queue_.transpose(v_, product_);  // which is done with
+    return narrowed(product_, where);
   }
 
  private:
@@ -106,7 +116,8 @@ class TallSvd {
       memory_ = Buffer<B>(queue_, sizes.used());
       Carver<B> carver(memory_.template as<std::byte>());
       carve(carver);
-      if (!through_gram()) through_r();
+      doubtful_ = through_gram();
+      if (!doubtful_) through_r();
     }
   }
 
@@ -116,7 +127,7 @@ class TallSvd {
       const Index n = a_.cols;
       if (options_.algorithm != Algorithm::automatic || n > queue_.max_multiply_full()) return false;
       constexpr Index plenty = Index{1} << 26;  // of partial Gram matrices
-      const Buffer<B> scratch(queue_, std::clamp(8 * a_.rows * n, Index{1} << 20, plenty));
+      const Buffer<B> scratch(queue_, std::clamp(8 * a_.rows * n, Index{1} << 20, plenty));  // released in order
       queue_.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
       queue_.gram(a_, r_, {scratch.template as<std::byte>(), scratch.bytes()});
       backend::SmallSvd<B> task = small_task();
@@ -129,9 +140,7 @@ class TallSvd {
       }
       queue_.small_svd(task);
       if (options_.vectors) queue_.multiply_full(a_, product_, as_device<B>(u_.view()));
-      std::int32_t failed = 0;
-      queue_.download(failed_, &failed, 1);
-      return failed == 0;
+      return true;
     }
     return false;
   }
@@ -155,7 +164,7 @@ class TallSvd {
     task.v = v_;
     task.sigma = sigma_;
     task.work = work_;
-    task.accuracy = sizeof(T) == 4 ? 0x1p-28 : 0x1p-52;
+    task.accuracy = sizeof(T) == 4 ? 0x1p-26 : 0x1p-52;
     return task;
   }
 
@@ -206,7 +215,7 @@ class TallSvd {
   backend::DeviceMatrix<B, double> r_, v_, product_;
   typename B::template Pointer<double> sigma_{}, work_{};
   typename B::template Pointer<std::int32_t> failed_{};
-  bool on_host_ = false;
+  bool on_host_ = false, doubtful_ = false;
   HostSvd small_;
 };
 
@@ -234,17 +243,23 @@ Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixV
   const backend::DeviceMatrix<B, T> matrix = in_place ? as_device<B>(a) : copy->matrix;
   if (options.check_finite) check_finite<B, T>(queue, "A", matrix, wide);
   TallSvd<B, T> tall(queue, profile, matrix, options);
-  tall.run();
   Svd<T> out;
-  out.s = tall.s(where);
+  const auto collect = [&] {
+    out.s = tall.s(where);
+    if (options.vectors) (wide ? out.u : out.vt) = tall.v(!wide, where);
+  };
+  tall.run();
+  collect();
+  if (tall.failed()) {
+    tall.run_again();
+    collect();
+  }
   if (options.vectors && !wide) {
     out.u = hand_over<B, T>(queue, tall.u(), where);
-    out.vt = tall.v(true, where);
   } else if (options.vectors) {  // Aᵀ = U S Vᵀ, so A = V S Uᵀ
     Matrix<T> ut = device_matrix<B, T>(queue, n, m);
     queue.transpose(as_device<B>(tall.u().view()), as_device<B>(ut.view()));
     out.vt = hand_over<B, T>(queue, ut, where);
-    out.u = tall.v(false, where);
   }
   queue.synchronize();
   return out;
