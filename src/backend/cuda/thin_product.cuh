@@ -2,7 +2,8 @@
 // A W for a tall A (m x n, n <= 128) and any W (n x n, double), products and sums in double on fp64 tensor cores, and
 // then whatever an Epilogue does with each element. Reads A once; 2 m n^2 flops.
 //
-// W lives in registers: a warp owns 16 columns of the product and all of W that they need. A block takes slabs of 32
+// W lives in registers: a warp owns 8 columns of the product and all of W that they need (16 columns would halve what is
+// read from shared memory, but leave too few warps to hide the rest). A block takes slabs of 32
 // rows of A: read one slab ahead into registers, widened once, and laid in shared memory in two buffers in turn, so that
 // a slab costs one barrier.
 //
@@ -69,7 +70,7 @@ __device__ void store_four(T* column, Index i, Index rows, bool aligned, const F
   }
 }
 
-constexpr int warps(int tiles) { return (tiles + 1) / 2; }
+constexpr int warps(int tiles) { return tiles; }
 constexpr int shared_bytes(int tiles) { return 2 * 8 * tiles * slab * 8; }
 
 /// A slab on its way from memory to shared memory. tiles: of 8 columns.
@@ -99,7 +100,7 @@ struct Passage {
   }
 };
 
-/// Thread map: a warp per 16 columns of the product; blocks stride over slabs. Shared memory: shared_bytes(tiles).
+/// Thread map: a warp per 8 columns of the product; blocks stride over slabs. Shared memory: shared_bytes(tiles).
 template <class T, int tiles, class Epilogue>
 __global__ void __launch_bounds__(32 * warps(tiles), 1)
     product_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, bool aligned,
@@ -107,20 +108,18 @@ __global__ void __launch_bounds__(32 * warps(tiles), 1)
   if (skipped(condition)) return;
   extern __shared__ double shared[];
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, n = static_cast<int>(a.cols);
-  const int j0 = static_cast<int>(threadIdx.x) / 32 * 16;
+  const int j0 = static_cast<int>(threadIdx.x) / 32 * 8;
   const Index slabs = (a.rows + slab - 1) / slab;
   Passage<T, tiles> passage;
   passage.fetch(a, blockIdx.x * Index(slab), aligned);
-  double b[tiles][2][2];
+  double b[tiles][2];
 #pragma unroll
   for (int k = 0; k < tiles; ++k)
 #pragma unroll
-    for (int e = 0; e < 2; ++e)
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int row = 8 * k + t + 4 * h, col = j0 + 8 * e + g;
-        b[k][e][h] = row < n && col < n ? w.data[row + col * w.ld] : 0.0;
-      }
+    for (int h = 0; h < 2; ++h) {
+      const int row = 8 * k + t + 4 * h, col = j0 + g;
+      b[k][h] = row < n && col < n ? w.data[row + col * w.ld] : 0.0;
+    }
   int turn = 0;
   for (Index at = blockIdx.x; at < slabs; at += gridDim.x, turn ^= 1) {
     double* const s = shared + turn * 8 * tiles * slab;
@@ -128,15 +127,12 @@ __global__ void __launch_bounds__(32 * warps(tiles), 1)
     __syncthreads();
     passage.fetch(a, (at + gridDim.x) * slab, aligned);
     const Index i = at * slab + 4 * g;
-    typename Epilogue::Held held[2][2];
+    const int j = j0 + 2 * t;
+    typename Epilogue::Held held[2];
 #pragma unroll
-    for (int e = 0; e < 2; ++e)
-#pragma unroll
-      for (int v = 0; v < 2; ++v) {
-        const int j = j0 + 8 * e + 2 * t + v;
-        if (j < n) held[e][v] = epilogue.fetch(i, j);
-      }
-    double c[2][2][4] = {};  // rows 4g + 2h, tile e of columns
+    for (int v = 0; v < 2; ++v)
+      if (j + v < n) held[v] = epilogue.fetch(i, j + v);
+    double c[2][4] = {};  // rows 4g + 2h
     const int near = (2 * g ^ twist(t)) * 2, far = ((2 * g + 1) ^ twist(t)) * 2;
 #pragma unroll
     for (int k = 0; k < tiles; ++k) {
@@ -146,20 +142,14 @@ __global__ void __launch_bounds__(32 * warps(tiles), 1)
       const auto x2 = *reinterpret_cast<const Vector<double, 2>*>(column + 4 * slab + near);
       const auto x3 = *reinterpret_cast<const Vector<double, 2>*>(column + 4 * slab + far);
       const double top[4] = {x0.v[0], x0.v[1], x2.v[0], x2.v[1]}, low[4] = {x1.v[0], x1.v[1], x3.v[0], x3.v[1]};
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        mma_16x8x8(c[0][e], top, b[k][e][0], b[k][e][1]);
-        mma_16x8x8(c[1][e], low, b[k][e][0], b[k][e][1]);
-      }
+      mma_16x8x8(c[0], top, b[k][0], b[k][1]);
+      mma_16x8x8(c[1], low, b[k][0], b[k][1]);
     }
 #pragma unroll
-    for (int e = 0; e < 2; ++e)
-#pragma unroll
-      for (int v = 0; v < 2; ++v) {
-        const int j = j0 + 8 * e + 2 * t + v;
-        const double x[4] = {c[0][e][v], c[0][e][2 + v], c[1][e][v], c[1][e][2 + v]};
-        if (j < n) epilogue.store(i, j, x, held[e][v]);
-      }
+    for (int v = 0; v < 2; ++v) {
+      const double x[4] = {c[0][v], c[0][2 + v], c[1][v], c[1][2 + v]};
+      if (j + v < n) epilogue.store(i, j + v, x, held[v]);
+    }
   }
   epilogue.finish();
 }
