@@ -133,6 +133,7 @@ class TallSvd {
       backend::SmallSvd<B> task = small_task();
       task.gram = true;
       task.most_condition = 1e4;
+      task.accuracy = 0x1p-40;  // U has V's errors times the condition number
       task.failed = failed_;
       if (options_.vectors) {
         task.product = backend::SmallSvd<B>::Product::whiten;
@@ -164,7 +165,7 @@ class TallSvd {
     task.v = v_;
     task.sigma = sigma_;
     task.work = work_;
-    task.accuracy = sizeof(T) == 4 ? 0x1p-26 : 0x1p-52;
+    task.accuracy = sizeof(T) == 4 ? 0x1p-28 : 0x1p-52;
     return task;
   }
 

@@ -367,7 +367,7 @@ class Iteration {
       svd.v = work.v;
       svd.sigma = work.sigma;
       svd.work = work.svd_work;
-      svd.accuracy = sizeof(T) == 4 ? 0x1p-28 : 0x1p-52;
+      svd.accuracy = sizeof(T) == 4 ? 0x1p-26 : 0x1p-52;
       if (std::isfinite(tau)) {
         svd.product = backend::SmallSvd<B>::Product::threshold;
         svd.threshold = tau;

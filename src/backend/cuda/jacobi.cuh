@@ -305,7 +305,7 @@ __device__ inline Seen gather(const Table& table, const Seen& own, float (*s_see
 }
 
 /// Sweeps until the cosines are below the root of `tolerance`, or must be after the last sweep: what rotations mix into
-/// a pair that is done is some (2 n)^(1/2) times the product of what was seen, at random. Returns with measured columns.
+/// a pair that is done is 2 n times the product of what was seen at the very most, and (2 n)^(1/2) times at random. Returns with measured columns.
 template <int E, bool both>
 __device__ int run(const Table& table, Seat<E, both>& seat, Columns<E, both>& p, double tolerance) {
   __shared__ float s_seen[8][2];
@@ -318,7 +318,7 @@ __device__ int run(const Table& table, Seat<E, both>& seat, Columns<E, both>& p,
       seat.move(p, round);
     }
     seen = gather(table, seen, s_seen, s_most);
-    const double left = 4.0 * table.n * seen.cosine * seen.mixing;
+    const double left = 16.0 * table.n * seen.cosine * seen.mixing;
     if (left <= tolerance || k == most_sweeps) {
       measure(p);
       return k;
