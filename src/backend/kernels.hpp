@@ -318,6 +318,35 @@ struct CopyTable {
   bool gather = true;         // a := table's, else table's := a
 };
 
+/// Optional: the lowest level of TSQR in one pass over A, for matrices so narrow that triangles stay in registers.
+/// A backend with `absorb(task)`, `form_absorbed(task)` and `absorb_chains<T>(rows, cols, checkpoints)` cuts A's rows into
+/// chains of its own, each a flat tree, and leaves one triangle a chain:
+///
+///     A = diag(Q_0, Q_1, ...) P r      r: the triangles one below the other, n rows each; P: an order of A's rows
+///
+/// Without checkpoints only r comes out, and several chains may become one triangle. With them (R of every chain before
+/// each of its chunks of rows) form_absorbed recomputes the Q_k, and gives diag(Q_0, Q_1, ...) top without keeping V:
+/// r = U R, top = U makes it the thin Q of A.
+struct Chains {
+  std::int64_t triangles = 0;            // n rows of r each
+  std::int64_t checkpoint_elements = 0;
+};
+
+template <class B, class T>
+struct Absorb {
+  DeviceMatrix<B, T> a;                           // in: m x n, count 1; only read
+  DeviceMatrix<B, T> r;                           // out: triangles * n rows
+  typename B::template Pointer<T> checkpoints{};  // out, or null
+};
+
+template <class B, class T>
+struct FormAbsorbed {
+  DeviceMatrix<B, T> a;                           // in: as it was absorbed
+  typename B::template Pointer<T> checkpoints{};  // in: absorb's
+  DeviceMatrix<B, T> top;                         // in: triangles * n rows
+  DeviceMatrix<B, T> q;                           // out: m x n
+};
+
 /// Scratch a kernel needs is asked of the queue beforehand and passed in: bytes for `gram`, `multiply_wide`
 /// and the reductions (they convert or sum in chunks that fit whatever is given, at least the minimum).
 template <class B>

@@ -41,6 +41,16 @@ void launch_apply_qt_tree(const Launch& launch, const Apply<Cuda, T>& apply);
 template <class T>
 std::int32_t max_block_rows();
 
+// chain.cu: the leaves of a narrow TSQR as flat trees, at most max_absorbed columns
+template <class T>
+inline constexpr std::int32_t max_absorbed = sizeof(T) == 4 ? 32 : 16;
+template <class T>
+Chains absorb_chains(Index rows, Index cols, bool checkpoints);
+template <class T>
+void launch_absorb(const Launch& launch, const Absorb<Cuda, T>& task);
+template <class T>
+void launch_form_absorbed(const Launch& launch, const FormAbsorbed<Cuda, T>& task);
+
 // elementwise.cu: copy (S = D), narrow and widen, parts only where S is at least as wide as D
 template <class S, class D>
 void launch_convert(const Launch& launch, const DeviceMatrix<Cuda, S>& source, const DeviceMatrix<Cuda, D>& target,
