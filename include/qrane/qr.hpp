@@ -74,6 +74,7 @@ struct Plan {
   int inner = 0;             ///< columns of one compact-WY group inside a panel
   Index block_rows = 0;      ///< rows of a leaf
   int arity = 0;             ///< triangles per node of the tree
+  int absorbing_units = 0;   ///< tsqr: multiprocessors that absorb A in one pass; 0: level by level
   double guard_limit = 0;    ///< where passes > 0: largest accepted bound on the condition number
   bool small = false;        ///< householder: each matrix whole, in one launch
   int passes = 0;            ///< most Gram-and-multiply passes of cholesky_qr, or of blocked's panels (0: by TSQR)

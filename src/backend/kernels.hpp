@@ -319,8 +319,8 @@ struct CopyTable {
 };
 
 /// Optional: the lowest level of TSQR in one pass over A, for matrices so narrow that triangles stay in registers.
-/// A backend with `absorb(task)`, `form_absorbed(task)` and `absorb_chains<T>(rows, cols, checkpoints)` cuts A's rows into
-/// chains of its own, each a flat tree, and leaves one triangle a chain:
+/// A backend with `absorb(task)`, `form_absorbed(task)` and `absorb_chains<T>(rows, cols, checkpoints, units)` cuts A's
+/// rows into chains of its own, each a flat tree, and leaves one triangle a chain:
 ///
 ///     A = diag(Q_0, Q_1, ...) P r      r: the triangles one below the other, n rows each; P: an order of A's rows
 ///
@@ -366,6 +366,8 @@ struct Limits {
   std::int32_t max_panel_cols = 32;     // widest panel of factor / factor_tree
   std::int32_t max_block_rows = 256;    // tallest contiguous block, or heads * cols, for the widest panel and scalar
   std::int64_t max_allocation_bytes = 0;
+  std::int32_t max_absorbed = 0;        // widest matrix of absorb; 0 when the backend has none
+  std::int32_t units = 0;               // multiprocessors, where absorb exists
   std::int32_t max_cholesky = 0;        // largest n of guarded_cholesky; 0 when the backend has no double
   bool has_double = true;
   // Optional kernels of batches; 0 where there is none.

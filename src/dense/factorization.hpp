@@ -18,6 +18,7 @@
 #include "dense/blocked.hpp"
 #include "dense/cholesky_qr.hpp"
 #include "dense/transfer.hpp"
+#include "dense/tsqr.hpp"
 #include "plan/plan.hpp"
 
 namespace qrane::dense {
@@ -29,6 +30,7 @@ struct Pieces {
   BlockedWorkspace<B, T> blocked_;
   CholeskyWorkspace<B, T> cholesky_;
   HouseholderWorkspace<B, T> householder_;
+  AbsorbWorkspace<B, T> absorbed_;
 
   Pieces() = default;
   Pieces(Carver<B>& carver, const Plan& plan, const std::optional<backend::DeviceMatrix<B, T>>& in_place) {
@@ -39,6 +41,12 @@ struct Pieces {
     if (plan.algorithm == Algorithm::cholesky_qr) {
       const Index t_elements = std::max(schedule_of(plan, m, k).t_elements, schedule_of(plan, plan.sketch_rows, k).t_elements);
       cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, t_elements);
+      return;
+    }
+    if (plan.absorbing_units > 0) {
+      if (in_place) v_ = *in_place;
+      const Index rows = AbsorbWorkspace<B, T>::chains(plan).triangles * n;
+      absorbed_ = AbsorbWorkspace<B, T>(carver, plan, schedule_of(plan, rows, n).t_elements);
       return;
     }
     v_ = in_place ? *in_place : carver.template matrix<T>(m, n, batch);
@@ -69,7 +77,8 @@ struct Pieces {
 template <class B, class T>
 class Factorization : Pieces<B, T> {
   using Pieces = dense::Pieces<B, T>;
-  using Pieces::blocked_, Pieces::cholesky_, Pieces::householder_, Pieces::q_, Pieces::r_, Pieces::t_, Pieces::v_;
+  using Pieces::absorbed_, Pieces::blocked_, Pieces::cholesky_, Pieces::householder_, Pieces::q_, Pieces::r_, Pieces::t_,
+      Pieces::v_;
 
  public:
   using Queue = typename B::Queue;
@@ -98,6 +107,12 @@ class Factorization : Pieces<B, T> {
     if (plan_.algorithm == Algorithm::cholesky_qr) {
       cholesky_qr(queue_, *tree_, sketch_, a, r_, q_, {plan_.passes, plan_.guard_limit}, cholesky_);
       return;
+    }
+    if constexpr (Absorbing<B, T>) {
+      if (plan_.absorbing_units > 0) {
+        tsqr_absorbing(queue_, *tree_, a, r_, q_, absorbed_);
+        return;
+      }
     }
     if (plan_.small) {
       factor_small(a);
@@ -230,8 +245,10 @@ class Factorization : Pieces<B, T> {
                                                       plan_.panel_cols, plan_.block_cols, shape,
                                                       PanelMethod{plan_.passes, plan_.guard_limit});
     } else {
+      const Index rows =
+          plan_.absorbing_units > 0 ? AbsorbWorkspace<B, T>::chains(plan_).triangles * plan_.cols : plan_.rows;
       tree_ = std::make_unique<DeviceSchedule<B>>(
-          queue_, make_schedule(plan_.rows, plan_.cols, plan_.count, plan_.panel_cols, shape));
+          queue_, make_schedule(rows, plan_.cols, plan_.count, plan_.panel_cols, shape));
     }
     if (plan_.sketch_rows > 0) {
       sketch_.rows = plan_.sketch_rows;

@@ -20,90 +20,97 @@
 namespace qrane::backend::cuda {
 namespace {
 
-/// Chunk rows, warps and CTAs per multiprocessor.
-template <class T, int NB>
+/// Chunk rows / 32, warps and CTAs per multiprocessor. `last`: one CTA makes the one triangle that remains.
+template <class T, int NB, bool last = false>
 struct ChainShape {
   static constexpr bool single = sizeof(T) == 4;
-  static constexpr int chunk = single ? (NB <= 8 ? 12 : NB <= 16 ? 8 : 4) : (NB <= 8 ? 6 : 4);
-  static constexpr int warps = 4;
-  static constexpr int ctas = NB <= 8 ? 3 : 2;
-  static constexpr int first_rows = NB + chunk * warp_size;
+  static constexpr int first_chunk = single ? (NB <= 8 ? 12 : NB <= 16 ? 8 : 4) : (NB <= 8 ? 6 : 4);
+  static constexpr int chunk = last && NB <= 8 ? first_chunk / 2 : first_chunk;
+  static constexpr int warps = !last || NB > 16 ? 4 : NB <= 8 ? 16 : 8;
+  static constexpr int ctas = last ? 1 : NB <= 8 ? 3 : 2;
+  static constexpr int threads = warps * warp_size;
+  static constexpr int first_rows = NB + chunk * warp_size;  // of a chain
+  static constexpr int stage = chunk * warp_size * NB;       // elements of shared memory per warp
 };
 
 /// Where the rows of a chain are.
-template <class T, int NB>
+template <class Shape>
 struct ChainRows {
   std::int64_t rows, chains;
 
   /// First row of chunk d of chain w (chunk 0 begins with the head).
   __device__ std::int64_t first(std::int64_t w, std::int64_t d) const {
-    using Shape = ChainShape<T, NB>;
     constexpr std::int64_t chunk = Shape::chunk * warp_size;
     return d == 0 ? w * Shape::first_rows : chains * Shape::first_rows + ((d - 1) * chains + w) * chunk;
   }
 };
 
-/// Thread map: a warp is a chain. Shared memory: ChainShared of every warp, and the CTA's triangles.
-template <class T, int NB, bool merge>
-__global__ void __launch_bounds__(ChainShape<T, NB>::warps* warp_size, ChainShape<T, NB>::ctas)
+/// Merges the triangles of a CTA's warps: warp 0 absorbs the others' and writes the one that results.
+template <class T, int NB, int Warps, class Rows>
+__device__ void merge_warps(const Rows& chain, typename Rows::Shared& shared, T* g_r, std::int64_t ld, int cols) {
+  constexpr int heads = Warps * NB, rest = heads - NB;
+  __shared__ T s_heads[NB][heads];
+  const int warp = threadIdx.x / warp_size, lane = chain.lane;
+  if (lane < NB) {
+#pragma unroll
+    for (int c = 0; c < NB; ++c) s_heads[c][warp * NB + lane] = chain.r(c);
+  }
+  __syncthreads();
+  if (warp > 0) return;
+  Chain<T, NB, (rest + warp_size - 1) / warp_size, false> last(shared, nullptr);
+  last.load_head(&s_heads[0][0], heads, NB, heads);
+  last.load_shared(&s_heads[0][NB], heads, rest);
+  last.scale(false);
+  last.factor();
+  last.order_head();
+#pragma unroll
+  for (int c = 0; c < NB; ++c) {
+    if (c < cols && lane < cols) g_r[lane + c * ld] = last.r(c);
+  }
+}
+
+/// Thread map: a warp is a chain. Shared memory: ChainShared of every warp and the CTA's triangles; dynamic: every
+/// warp's next chunk.
+template <class T, int NB, class Shape, bool merge>
+__global__ void __launch_bounds__(Shape::threads, Shape::ctas)
     absorb_kernel(const std::int32_t* condition, Absorb<Cuda, T> task, std::int64_t chains) {
   if (skipped(condition)) return;
-  using Shape = ChainShape<T, NB>;
   using Rows = Chain<T, NB, Shape::chunk, false>;
   __shared__ typename Rows::Shared s_chain[Shape::warps];
+  extern __shared__ __align__(16) unsigned char s_bytes[];
   const int warp = threadIdx.x / warp_size, lane = threadIdx.x % warp_size;
   const std::int64_t w = static_cast<std::int64_t>(blockIdx.x) * Shape::warps + warp;
   const int cols = static_cast<int>(task.a.cols);
-  const ChainRows<T, NB> map{task.a.rows, chains};
-  Rows chain(s_chain[warp]);
+  const ChainRows<Shape> map{task.a.rows, chains};
+  Rows chain(s_chain[warp], reinterpret_cast<T*>(s_bytes) + warp * Shape::stage);
+  if (!merge && w >= chains) return;
 
-  if (w < chains) {
-    const std::int64_t first = map.first(w, 0);
-    chain.load_head(task.a.data + first, task.a.ld, cols, map.rows - first);
-    chain.load(task.a.data + first + NB, task.a.ld, cols, map.rows - first - NB);
-    chain.scale(false);
+  std::int64_t row = map.first(w, 0);
+  chain.load_head(task.a.data + row, task.a.ld, cols, map.rows - row);
+  row += NB;
+  chain.fetch(task.a.data + row, task.a.ld, cols, map.rows - row);
+  for (std::int64_t d = 0;; ++d) {
+    const std::int64_t next = map.first(w, d + 1);
+    if (!merge && d > 0) {
+      T* g_state = task.checkpoints + ((d - 1) * chains + w) * NB * NB;
+#pragma unroll
+      for (int c = 0; c < NB; ++c) {
+        if (lane < NB) g_state[lane + c * NB] = chain.r(c);
+      }
+    }
+    chain.take(cols, map.rows - row);
+    chain.fetch(task.a.data + next, task.a.ld, cols, map.rows - next);
+    chain.scale(d > 0);
     chain.factor();
     chain.order_head();
-    for (std::int64_t d = 1;; ++d) {
-      const std::int64_t row = map.first(w, d);
-      if (row >= map.rows) break;
-      if constexpr (!merge) {
-        T* g_state = task.checkpoints + ((d - 1) * chains + w) * NB * NB;
-#pragma unroll
-        for (int c = 0; c < NB; ++c) {
-          if (lane < NB) g_state[lane + c * NB] = chain.r(c);
-        }
-      }
-      chain.load(task.a.data + row, task.a.ld, cols, map.rows - row);
-      chain.scale(true);
-      chain.factor();
-      chain.order_head();
-    }
-  } else {
-    chain.zero_head();
+    row = next;
+    if (row >= map.rows) break;
   }
 
   if constexpr (merge) {
-    constexpr int heads = Shape::warps * NB, rest = heads - NB;
-    __shared__ T s_heads[NB][heads];
-    if (lane < NB) {
-#pragma unroll
-      for (int c = 0; c < NB; ++c) s_heads[c][warp * NB + lane] = chain.r(c);
-    }
-    __syncthreads();
-    if (warp > 0) return;
-    Chain<T, NB, (rest + warp_size - 1) / warp_size, false> last(s_chain[0]);
-    last.load_head(&s_heads[0][0], heads, NB, heads);
-    last.load_shared(&s_heads[0][NB], heads, rest);
-    last.scale(false);
-    last.factor();
-    last.order_head();
-    T* g_r = task.r.data + static_cast<std::int64_t>(blockIdx.x) * cols;
-#pragma unroll
-    for (int c = 0; c < NB; ++c) {
-      if (c < cols && lane < cols) g_r[lane + c * task.r.ld] = last.r(c);
-    }
-  } else if (w < chains) {
+    merge_warps<T, NB, Shape::warps>(chain, s_chain[0], task.r.data + static_cast<std::int64_t>(blockIdx.x) * cols,
+                                     task.r.ld, cols);
+  } else {
     T* g_r = task.r.data + w * cols;
 #pragma unroll
     for (int c = 0; c < NB; ++c) {
@@ -189,9 +196,9 @@ __device__ void store_rows(const Chain<T, NB, K, true>& chain, const FormShared<
   }
 }
 
-/// Thread map: a warp is a chain. Shared memory (dynamic): FormShared of every warp.
+/// Thread map: a warp is a chain. Shared memory: ChainShared of every warp; dynamic: FormShared and the next chunk.
 template <class T, int NB>
-__global__ void __launch_bounds__(ChainShape<T, NB>::warps* warp_size, ChainShape<T, NB>::ctas)
+__global__ void __launch_bounds__(ChainShape<T, NB>::threads, ChainShape<T, NB>::ctas)
     form_kernel(const std::int32_t* condition, FormAbsorbed<Cuda, T> task, std::int64_t chains) {
   if (skipped(condition)) return;
   using Shape = ChainShape<T, NB>;
@@ -203,23 +210,27 @@ __global__ void __launch_bounds__(ChainShape<T, NB>::warps* warp_size, ChainShap
   const std::int64_t w = static_cast<std::int64_t>(blockIdx.x) * Shape::warps + warp;
   if (w >= chains) return;
   const int cols = static_cast<int>(task.a.cols);
-  const ChainRows<T, NB> map{task.a.rows, chains};
+  const ChainRows<Shape> map{task.a.rows, chains};
+  Rows chain(s_chain[warp], reinterpret_cast<T*>(s_bytes + sizeof(s) * Shape::warps) + warp * Shape::stage);
   for (int e = lane; e < NB * NB; e += warp_size) {
     const int i = e % NB, c = e / NB;
     s.c[c][i] = i < cols && c < cols ? task.top.data[w * cols + i + c * task.top.ld] : T(0);
   }
-  __syncwarp();
   std::int64_t last = 0;
   while (map.first(w, last + 1) < map.rows) ++last;
+  const auto body_of = [&](std::int64_t d) { return map.first(w, d) + (d == 0 ? NB : 0); };
+  std::int64_t body = body_of(last);
+  chain.fetch(task.a.data + body, task.a.ld, cols, map.rows - body);
   for (std::int64_t d = last; d >= 0; --d) {
-    Rows chain(s_chain[warp]);
-    const std::int64_t row = map.first(w, d), body = row + (d == 0 ? NB : 0);
+    const std::int64_t row = map.first(w, d), next = d > 0 ? body_of(d - 1) : map.rows;
+    body = body_of(d);
     if (d == 0) {
       chain.load_head(task.a.data + row, task.a.ld, cols, map.rows - row);
     } else {
       chain.load_head(task.checkpoints + ((d - 1) * chains + w) * NB * NB, NB, NB, NB);
     }
-    chain.load(task.a.data + body, task.a.ld, cols, map.rows - body);
+    chain.take(cols, map.rows - body);
+    chain.fetch(task.a.data + next, task.a.ld, cols, map.rows - next);
     chain.scale(false);
     chain.factor();
     reflector_product(chain, s);
@@ -238,53 +249,55 @@ __global__ void __launch_bounds__(ChainShape<T, NB>::warps* warp_size, ChainShap
   }
 }
 
-template <class T, int NB>
-std::int64_t chains_of(std::int64_t rows, std::int64_t most) {
-  constexpr std::int64_t first = ChainShape<T, NB>::first_rows;
-  return std::clamp<std::int64_t>((rows + first - 1) / first, 1, most);
+template <class T, int NB, class Shape, bool merge>
+void launch_shape(const Launch& launch, const Absorb<Cuda, T>& task, std::int64_t chains) {
+  constexpr std::size_t bytes = sizeof(T) * Shape::stage * Shape::warps;
+  const auto kernel = absorb_kernel<T, NB, Shape, merge>;
+  const unsigned grid = static_cast<unsigned>((chains + Shape::warps - 1) / Shape::warps);
+  allow_shared_memory(kernel, bytes, "absorb");
+  kernel<<<grid, Shape::threads, bytes, launch.stream>>>(launch.condition, task, chains);
 }
 
 template <class T, int NB>
 void absorb(const Launch& launch, const Absorb<Cuda, T>& task) {
   using Shape = ChainShape<T, NB>;
-  const bool merge = task.checkpoints == nullptr;
-  const Index out = task.r.rows / std::max<Index>(task.a.cols, 1);  // triangles asked for
-  const std::int64_t chains = merge ? out * Shape::warps : out;
-  const unsigned grid = static_cast<unsigned>((chains + Shape::warps - 1) / Shape::warps);
-  if (merge) {
-    absorb_kernel<T, NB, true><<<grid, Shape::warps * warp_size, 0, launch.stream>>>(launch.condition, task, chains);
+  using Last = ChainShape<T, NB, true>;
+  const std::int64_t triangles = task.r.rows / task.a.cols;
+  if (task.checkpoints != nullptr) {
+    launch_shape<T, NB, Shape, false>(launch, task, triangles);
+  } else if (triangles > 1) {
+    launch_shape<T, NB, Shape, true>(launch, task, triangles * Shape::warps);
   } else {
-    absorb_kernel<T, NB, false><<<grid, Shape::warps * warp_size, 0, launch.stream>>>(launch.condition, task, chains);
+    launch_shape<T, NB, Last, true>(launch, task, Last::warps);
   }
 }
 
 template <class T, int NB>
 void form(const Launch& launch, const FormAbsorbed<Cuda, T>& task) {
   using Shape = ChainShape<T, NB>;
-  const std::int64_t chains = task.top.rows / std::max<Index>(task.a.cols, 1);
+  const std::int64_t chains = task.top.rows / task.a.cols;
   const unsigned grid = static_cast<unsigned>((chains + Shape::warps - 1) / Shape::warps);
-  constexpr std::size_t bytes = sizeof(FormShared<T, NB>) * Shape::warps;
+  constexpr std::size_t bytes = (sizeof(FormShared<T, NB>) + sizeof(T) * Shape::stage) * Shape::warps;
   allow_shared_memory(form_kernel<T, NB>, bytes, "form_absorbed");
-  form_kernel<T, NB><<<grid, Shape::warps * warp_size, bytes, launch.stream>>>(launch.condition, task, chains);
+  form_kernel<T, NB><<<grid, Shape::threads, bytes, launch.stream>>>(launch.condition, task, chains);
 }
 
 template <class T, int NB>
 Chains chains(Index rows, bool checkpoints, int multiprocessors) {
   using Shape = ChainShape<T, NB>;
+  using Last = ChainShape<T, NB, true>;
+  if (!checkpoints && rows <= 2 * Last::warps * Last::first_rows) return {1, 0};
   const std::int64_t most = std::int64_t{multiprocessors} * Shape::ctas * Shape::warps;
-  const std::int64_t used = chains_of<T, NB>(rows, most);
-  const std::int64_t chunk = Shape::chunk * warp_size, rest = std::max<Index>(rows - used * Shape::first_rows, 0);
+  const std::int64_t used = std::clamp<std::int64_t>((rows + Shape::first_rows - 1) / Shape::first_rows, 1, most);
   if (!checkpoints) return {(used + Shape::warps - 1) / Shape::warps, 0};
+  const std::int64_t chunk = Shape::chunk * warp_size, rest = std::max<Index>(rows - used * Shape::first_rows, 0);
   return {used, (rest + chunk - 1) / chunk * NB * NB};
 }
 
 }  // namespace
 
 template <class T>
-Chains absorb_chains(Index rows, Index cols, bool checkpoints) {
-  int device = 0, multiprocessors = 1;
-  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-  check_cuda(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "multiprocessors");
+Chains absorb_chains(Index rows, Index cols, bool checkpoints, int multiprocessors) {
   if (cols <= 8) return chains<T, 8>(rows, checkpoints, multiprocessors);
   if constexpr (max_absorbed<T> > 16) {
     if (cols > 16) return chains<T, 32>(rows, checkpoints, multiprocessors);
@@ -310,16 +323,14 @@ void launch_form_absorbed(const Launch& where, const FormAbsorbed<Cuda, T>& task
   if (task.a.cols == 0 || task.a.rows == 0) return;
   if (task.a.cols <= 8) {
     form<T, 8>(where, task);
-  } else if (task.a.cols <= 16) {
+  } else {
     form<T, 16>(where, task);
-  } else if constexpr (max_absorbed<T> > 16) {
-    form<T, 32>(where, task);
   }
   check_launch("form_absorbed");
 }
 
-template Chains absorb_chains<float>(Index, Index, bool);
-template Chains absorb_chains<double>(Index, Index, bool);
+template Chains absorb_chains<float>(Index, Index, bool, int);
+template Chains absorb_chains<double>(Index, Index, bool, int);
 template void launch_absorb<float>(const Launch&, const Absorb<Cuda, float>&);
 template void launch_absorb<double>(const Launch&, const Absorb<Cuda, double>&);
 template void launch_form_absorbed<float>(const Launch&, const FormAbsorbed<Cuda, float>&);

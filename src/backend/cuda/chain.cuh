@@ -21,6 +21,8 @@
 // Cost per chunk: 2 (32 K) NB^2 flops and NB steps of about 60 instructions besides. Sums are formed in a fixed order.
 #pragma once
 
+#include <cuda_pipeline_primitives.h>
+
 #include "backend/cuda/panel.cuh"
 
 namespace qrane::backend::cuda {
@@ -80,9 +82,10 @@ struct Chain {
   T head[NB];
   T x[K][NB];
   Shared& shared;
+  T* s_stage;  // chunk_rows * NB elements for the next chunk; may be null without fetch
   int lane = threadIdx.x % warp_size;
 
-  __device__ explicit Chain(Shared& s) : shared(s) {
+  __device__ Chain(Shared& s, T* stage) : shared(s), s_stage(stage) {
     if (lane < NB) {
       shared.exponent[lane] = 1 - Bits<T>::bias;
       shared.scale[lane] = Bits<T>::power_of_two(Bits<T>::bias - 1);
@@ -107,26 +110,45 @@ struct Chain {
     for (int c = 0; c < NB; ++c) head[c] = c < cols && lane < NB && lane < rows ? g[lane + c * ld] : T(0);
   }
 
-  /// Rows 0 .. 32 K - 1 of `g` into X, as many as there are.
-  __device__ void load(const T* g, std::int64_t ld, int cols, std::int64_t rows) {
+  /// Sends for rows 0 .. 32 K - 1 of `g`, as many as there are. Every lane fetches what it will hold itself.
+  __device__ void fetch(const T* g, std::int64_t ld, int cols, std::int64_t rows) {
+    __syncwarp();
     if (rows >= chunk_rows) {
-#pragma unroll
-      for (int c = 0; c < NB; ++c) {
+#pragma unroll 1
+      for (int c = 0; c < cols; ++c) {
         const T* g_column = g + lane + c * ld;
 #pragma unroll
-        for (int k = 0; k < K; ++k) x[k][c] = c < cols ? __ldg(g_column + k * warp_size) : T(0);
+        for (int k = 0; k < K; ++k) {
+          __pipeline_memcpy_async(s_stage + (c * K + k) * warp_size + lane, g_column + k * warp_size, sizeof(T));
+        }
       }
-    } else {
+    } else if (rows > 0) {
+#pragma unroll 1
+      for (int c = 0; c < cols; ++c) {
 #pragma unroll
-      for (int c = 0; c < NB; ++c) {
-        const T* g_column = g + lane + c * ld;
+        for (int k = 0; k < K; ++k) {
+          const std::int64_t row = min(static_cast<std::int64_t>(lane + k * warp_size), rows - 1);
+          __pipeline_memcpy_async(s_stage + (c * K + k) * warp_size + lane, g + row + c * ld, sizeof(T));
+        }
+      }
+    }
+    __pipeline_commit();
+  }
+
+  /// What fetch was sent for into X.
+  __device__ void take(int cols, std::int64_t rows) {
+    __pipeline_wait_prior(0);
+    const int here = static_cast<int>(max(std::int64_t{0}, min(rows, std::int64_t{chunk_rows}))) - lane;
 #pragma unroll
-        for (int k = 0; k < K; ++k) x[k][c] = c < cols && lane + k * warp_size < rows ? g_column[k * warp_size] : T(0);
+    for (int c = 0; c < NB; ++c) {
+#pragma unroll
+      for (int k = 0; k < K; ++k) {
+        x[k][c] = c < cols && k * warp_size < here ? s_stage[(c * K + k) * warp_size + lane] : T(0);
       }
     }
   }
 
-  /// The same from shared memory.
+  /// Rows 0 .. of shared memory into X.
   __device__ void load_shared(const T* s_from, int ld, int rows) {
 #pragma unroll
     for (int c = 0; c < NB; ++c) {

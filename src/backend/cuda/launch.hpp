@@ -45,7 +45,7 @@ std::int32_t max_block_rows();
 template <class T>
 inline constexpr std::int32_t max_absorbed = sizeof(T) == 4 ? 32 : 16;
 template <class T>
-Chains absorb_chains(Index rows, Index cols, bool checkpoints);
+Chains absorb_chains(Index rows, Index cols, bool checkpoints, int multiprocessors);
 template <class T>
 void launch_absorb(const Launch& launch, const Absorb<Cuda, T>& task);
 template <class T>

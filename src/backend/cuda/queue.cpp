@@ -56,6 +56,8 @@ Limits Queue::limits(T) const {
   limits.max_panel_cols = 32;
   limits.max_block_rows = max_block_rows<T>();
   limits.max_allocation_bytes = state_->memory_bytes();
+  limits.max_absorbed = max_absorbed<T>;
+  limits.units = multiprocessors();
   // what is queued under the guard's flags must not need cuBLAS
   limits.max_cholesky = std::min({max_cholesky(), max_fused_gram, max_fused_multiply(), max_fused_solve()});
   limits.has_double = true;
@@ -176,6 +178,18 @@ template <class T>
 void Queue::apply_qt_tree(const Apply<Cuda, T>& apply) {
   const DeviceScope scope(state_->device());
   launch_apply_qt_tree(launch(), apply);
+}
+
+template <class T>
+void Queue::absorb(const Absorb<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_absorb(launch(), task);
+}
+
+template <class T>
+void Queue::form_absorbed(const FormAbsorbed<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_form_absorbed(launch(), task);
 }
 
 template <class T>
@@ -322,6 +336,8 @@ void Queue::multiply_full(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
   template void Queue::factor_tree<T>(const Panel<Cuda, T>&);                                            \
   template void Queue::apply_qt_h<T>(const Apply<Cuda, T>&);                                             \
   template void Queue::apply_qt_tree<T>(const Apply<Cuda, T>&);                                          \
+  template void Queue::absorb<T>(const Absorb<Cuda, T>&);                                                \
+  template void Queue::form_absorbed<T>(const FormAbsorbed<Cuda, T>&);                                   \
   template void Queue::guarded_cholesky<T>(const GuardedCholesky<Cuda, T>&);                             \
   template void Queue::reconstruct<T>(const Reconstruct<Cuda, T>&);                                      \
   template void Queue::reflect_panel<T>(const ReflectPanel<Cuda, T>&, Scratch<Cuda>);                    \

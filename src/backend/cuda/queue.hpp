@@ -104,6 +104,16 @@ class Queue {
   template <class T>
   void apply_qt_tree(const Apply<Cuda, T>& apply);
 
+  /// Optional in the vocabulary: narrow TSQR.
+  template <class T>
+  void absorb(const Absorb<Cuda, T>& task);
+  template <class T>
+  void form_absorbed(const FormAbsorbed<Cuda, T>& task);
+  template <class T>
+  static Chains absorb_chains(Index rows, Index cols, bool checkpoints, int units) {
+    return cuda::absorb_chains<T>(rows, cols, checkpoints, units);
+  }
+
   template <class T>
   void guarded_cholesky(const GuardedCholesky<Cuda, T>& cholesky);
   template <class T>
