@@ -12,6 +12,13 @@
 //      |  |  C    |     +--+   C
 //      +--+       |     |  |
 //      |  |       |     +--+-------
+//
+// Look-ahead: the tree's levels are launches of few blocks that wait for one another, so they run beside the updates.
+// A second queue goes from panel to panel, updating of the trailing columns only the next panel's; the first updates all
+// the rest, one panel behind:
+//
+//      second   tree 0 | wait rest by -1 | panel 1 by 0 | tree 1    | wait rest by 0 | panel 2 by 1 | tree 2 ...
+//      first           |  rest by 0 ........................|               | rest by 1 ...
 #pragma once
 
 #include "dense/implicit_q.hpp"
@@ -21,16 +28,27 @@ namespace qrane::dense {
 /// All panels of q.v in place.
 template <class B, class T>
 void caqr(typename B::Queue& queue, const ImplicitQ<B, T>& q) {
-  for (const PanelTree& panel : q.stages->schedule.panels) {
-    const Index right = panel.col + panel.cols;
+  const auto& panels = q.stages->schedule.panels;
+  const Index n = q.v.cols;
+  auto side = panels.size() > 2 ? queue.side() : queue;
+  side.follow(queue);
+  for (const PanelTree& panel : panels) {
+    const Index right = panel.col + panel.cols, rest = panels.size() > 2 ? std::min(right + panel.cols, n) : right;
     for (const Level& level : panel.levels) {
       if (level.tree)
-        queue.factor_tree(q.panel(level));
+        side.factor_tree(q.panel(level));
       else
-        queue.factor(q.panel(level));
-      apply_level(queue, q, level, backend::Op::transpose, q.v.columns(right, q.v.cols - right));
+        side.factor(q.panel(level));
+    }
+    if (right == n) continue;
+    side.follow(queue);  // the update of the rest by the panel before has been to the next panel's columns
+    queue.follow(side);
+    for (const Level& level : panel.levels) {
+      apply_level(side, q, level, backend::Op::transpose, q.v.columns(right, rest - right));
+      apply_level(queue, q, level, backend::Op::transpose, q.v.columns(rest, n - rest));
     }
   }
+  queue.follow(side);
 }
 
 /// out := the first out.cols columns of Q.

@@ -110,7 +110,7 @@ class Factorization : Pieces<B, T> {
     }
     if constexpr (Absorbing<B, T>) {
       if (plan_.absorbing_units > 0) {
-        tsqr_absorbing(queue_, *tree_, a, r_, q_, absorbed_);
+        tsqr_absorbing(queue_, plan_, *tree_, a, r_, q_, absorbed_);
         return;
       }
     }

@@ -30,7 +30,6 @@ struct ChainShape {
   static constexpr int ctas = last ? 1 : NB <= 8 ? 3 : 2;
   static constexpr int threads = warps * warp_size;
   static constexpr int first_rows = NB + chunk * warp_size;  // of a chain
-  static constexpr int stage = chunk * warp_size * NB;       // elements of shared memory per warp
 };
 
 /// Where the rows of a chain are.
@@ -69,28 +68,24 @@ __device__ void merge_warps(const Rows& chain, typename Rows::Shared& shared, T*
   }
 }
 
-/// Thread map: a warp is a chain. Shared memory: ChainShared of every warp and the CTA's triangles; dynamic: every
-/// warp's next chunk.
+/// Thread map: a warp is a chain. Shared memory: ChainShared of every warp and the CTA's triangles.
 template <class T, int NB, class Shape, bool merge>
 __global__ void __launch_bounds__(Shape::threads, Shape::ctas)
     absorb_kernel(const std::int32_t* condition, Absorb<Cuda, T> task, std::int64_t chains) {
   if (skipped(condition)) return;
   using Rows = Chain<T, NB, Shape::chunk, false>;
   __shared__ typename Rows::Shared s_chain[Shape::warps];
-  extern __shared__ __align__(16) unsigned char s_bytes[];
   const int warp = threadIdx.x / warp_size, lane = threadIdx.x % warp_size;
   const std::int64_t w = static_cast<std::int64_t>(blockIdx.x) * Shape::warps + warp;
   const int cols = static_cast<int>(task.a.cols);
   const ChainRows<Shape> map{task.a.rows, chains};
-  Rows chain(s_chain[warp], reinterpret_cast<T*>(s_bytes) + warp * Shape::stage);
+  Rows chain(s_chain[warp], nullptr);
   if (!merge && w >= chains) return;
 
   std::int64_t row = map.first(w, 0);
   chain.load_head(task.a.data + row, task.a.ld, cols, map.rows - row);
   row += NB;
-  chain.fetch(task.a.data + row, task.a.ld, cols, map.rows - row);
-  for (std::int64_t d = 0;; ++d) {
-    const std::int64_t next = map.first(w, d + 1);
+  for (std::int64_t d = 0; d == 0 || row < map.rows; ++d) {
     if (!merge && d > 0) {
       T* g_state = task.checkpoints + ((d - 1) * chains + w) * NB * NB;
 #pragma unroll
@@ -98,13 +93,11 @@ __global__ void __launch_bounds__(Shape::threads, Shape::ctas)
         if (lane < NB) g_state[lane + c * NB] = chain.r(c);
       }
     }
-    chain.take(cols, map.rows - row);
-    chain.fetch(task.a.data + next, task.a.ld, cols, map.rows - next);
+    chain.load(task.a.data + row, task.a.ld, cols, map.rows - row);
     chain.scale(d > 0);
     chain.factor();
     chain.order_head();
-    row = next;
-    if (row >= map.rows) break;
+    row = map.first(w, d + 1);
   }
 
   if constexpr (merge) {
@@ -118,6 +111,10 @@ __global__ void __launch_bounds__(Shape::threads, Shape::ctas)
     }
   }
 }
+
+/// Elements of shared memory for the next chunk of one warp of form_kernel.
+template <class T, int NB>
+constexpr int stage_elements = ChainShape<T, NB>::chunk * warp_size * NB;
 
 /// What a warp of form_kernel needs besides its chain.
 template <class T, int NB>
@@ -211,7 +208,7 @@ __global__ void __launch_bounds__(ChainShape<T, NB>::threads, ChainShape<T, NB>:
   if (w >= chains) return;
   const int cols = static_cast<int>(task.a.cols);
   const ChainRows<Shape> map{task.a.rows, chains};
-  Rows chain(s_chain[warp], reinterpret_cast<T*>(s_bytes + sizeof(s) * Shape::warps) + warp * Shape::stage);
+  Rows chain(s_chain[warp], reinterpret_cast<T*>(s_bytes + sizeof(s) * Shape::warps) + warp * stage_elements<T, NB>);
   for (int e = lane; e < NB * NB; e += warp_size) {
     const int i = e % NB, c = e / NB;
     s.c[c][i] = i < cols && c < cols ? task.top.data[w * cols + i + c * task.top.ld] : T(0);
@@ -251,11 +248,8 @@ __global__ void __launch_bounds__(ChainShape<T, NB>::threads, ChainShape<T, NB>:
 
 template <class T, int NB, class Shape, bool merge>
 void launch_shape(const Launch& launch, const Absorb<Cuda, T>& task, std::int64_t chains) {
-  constexpr std::size_t bytes = sizeof(T) * Shape::stage * Shape::warps;
-  const auto kernel = absorb_kernel<T, NB, Shape, merge>;
   const unsigned grid = static_cast<unsigned>((chains + Shape::warps - 1) / Shape::warps);
-  allow_shared_memory(kernel, bytes, "absorb");
-  kernel<<<grid, Shape::threads, bytes, launch.stream>>>(launch.condition, task, chains);
+  absorb_kernel<T, NB, Shape, merge><<<grid, Shape::threads, 0, launch.stream>>>(launch.condition, task, chains);
 }
 
 template <class T, int NB>
@@ -277,7 +271,7 @@ void form(const Launch& launch, const FormAbsorbed<Cuda, T>& task) {
   using Shape = ChainShape<T, NB>;
   const std::int64_t chains = task.top.rows / task.a.cols;
   const unsigned grid = static_cast<unsigned>((chains + Shape::warps - 1) / Shape::warps);
-  constexpr std::size_t bytes = (sizeof(FormShared<T, NB>) + sizeof(T) * Shape::stage) * Shape::warps;
+  constexpr std::size_t bytes = (sizeof(FormShared<T, NB>) + sizeof(T) * stage_elements<T, NB>) * Shape::warps;
   allow_shared_memory(form_kernel<T, NB>, bytes, "form_absorbed");
   form_kernel<T, NB><<<grid, Shape::threads, bytes, launch.stream>>>(launch.condition, task, chains);
 }

@@ -110,6 +110,17 @@ struct Chain {
     for (int c = 0; c < NB; ++c) head[c] = c < cols && lane < NB && lane < rows ? g[lane + c * ld] : T(0);
   }
 
+  /// Rows 0 .. 32 K - 1 of `g` into X, as many as there are.
+  __device__ void load(const T* g, std::int64_t ld, int cols, std::int64_t rows) {
+    const int here = static_cast<int>(max(std::int64_t{0}, min(rows, std::int64_t{chunk_rows}))) - lane;
+#pragma unroll
+    for (int c = 0; c < NB; ++c) {
+      const T* g_column = g + lane + c * ld;
+#pragma unroll
+      for (int k = 0; k < K; ++k) x[k][c] = c < cols && k * warp_size < here ? g_column[k * warp_size] : T(0);
+    }
+  }
+
   /// Sends for rows 0 .. 32 K - 1 of `g`, as many as there are. Every lane fetches what it will hold itself.
   __device__ void fetch(const T* g, std::int64_t ld, int cols, std::int64_t rows) {
     __syncwarp();

@@ -43,7 +43,11 @@ Queue Queue::when(const std::int32_t* condition) const {
   return conditional;
 }
 
-Queue Queue::side() const { return Queue(State::side(state_)); }
+Queue Queue::side() const {
+  Queue side(State::side(state_));
+  side.condition_ = condition_;
+  return side;
+}
 
 void Queue::follow(const Queue& other) {
   if (other.state_ != state_) state_->follow(*other.state_);
