@@ -367,6 +367,7 @@ struct Limits {
   std::int32_t max_block_rows = 256;    // tallest contiguous block, or heads * cols, for the widest panel and scalar
   std::int64_t max_allocation_bytes = 0;
   std::int32_t max_absorbed = 0;        // widest matrix of absorb; 0 when the backend has none
+  std::int32_t max_formed = 0;          // and of form_absorbed
   std::int32_t units = 0;               // multiprocessors, where absorb exists
   std::int32_t max_cholesky = 0;        // largest n of guarded_cholesky; 0 when the backend has no double
   bool has_double = true;

@@ -38,6 +38,12 @@ Cost predict(const Plan& p) {
   const double size = p.scalar_bytes, panel = std::max(p.panel_cols, 1), block = std::max(p.block_cols, 1);
   const double form_q = p.q == QForm::thin ? 2 * m * k * k - 2 * k * k * k / 3 : 0;
   Cost c;
+  if (p.absorbing_units > 0) {  // A is read once for R, and read again and Q written once for thin Q
+    const bool thin = p.q == QForm::thin;
+    c.flops = 2 * m * n * n * (thin ? 3 : 1);
+    c.bytes = size * m * n * (thin ? 3 : 1);
+    return c;
+  }
   switch (p.algorithm) {
     case Algorithm::cholesky_qr: {
       const double products = p.q == QForm::thin ? 1 : 0;

@@ -58,7 +58,10 @@ std::string Plan::explain() const {
       << (scalar_bytes == 4 ? "float" : "double") << ", Q " << to_string(q) << "\n";
   out << "algorithm: " << to_string(algorithm);
   switch (algorithm) {
-    case Algorithm::tsqr: out << ": one panel of all columns, rows reduced by a tree"; break;
+    case Algorithm::tsqr:
+      out << ": one panel of all columns, rows reduced by a tree";
+      if (absorbing_units > 0) out << " over flat trees, one for every warp of " << absorbing_units << " multiprocessors";
+      break;
     case Algorithm::caqr: out << ": panels by TSQR, each applied to the trailing matrix through its tree"; break;
     case Algorithm::blocked:
       out << ": panels by " << (passes > 0 ? "guarded Cholesky QR" : "TSQR")

@@ -214,7 +214,8 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
   p.arity = static_cast<int>(std::clamp<Index>(arity, 2, std::max<Index>(2, most_heads)));
   const bool own_tree = options.block_rows == 0 && options.arity == 0;  // none that the user asked for
   if (p.algorithm == Algorithm::tsqr && (p.q == QForm::none || p.q == QForm::thin) && own_tree && count == 1 &&
-      rows >= cols && cols > 0 && cols <= device.limits.max_absorbed)
+      rows >= cols && cols > 0 &&
+      cols <= (p.q == QForm::thin ? device.limits.max_formed : device.limits.max_absorbed))
     p.absorbing_units = device.limits.units;
   if (p.algorithm == Algorithm::cholesky_qr || cholesky_panels) plan_guard(p, cholesky_panels);
   return p;

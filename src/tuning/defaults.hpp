@@ -50,7 +50,7 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .widest_single_panel = 32,
               .cholesky_panels = true,
               .prefers_cholesky = true,
-              .narrowest_cholesky = 1,
+              .narrowest_cholesky = 9,
               .cholesky_rows_per_col = 4,
               .tsqr_rows_per_col = 2,
               .caqr_rows_per_col = 4,

@@ -41,9 +41,10 @@ void launch_apply_qt_tree(const Launch& launch, const Apply<Cuda, T>& apply);
 template <class T>
 std::int32_t max_block_rows();
 
-// chain.cu: the leaves of a narrow TSQR as flat trees, at most max_absorbed columns
+// chain.cu: the leaves of a narrow TSQR as flat trees, at most max_absorbed and max_formed columns
 template <class T>
 inline constexpr std::int32_t max_absorbed = sizeof(T) == 4 ? 32 : 16;
+constexpr std::int32_t max_formed = 16;
 template <class T>
 Chains absorb_chains(Index rows, Index cols, bool checkpoints, int multiprocessors);
 template <class T>

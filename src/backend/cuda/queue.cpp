@@ -61,6 +61,7 @@ Limits Queue::limits(T) const {
   limits.max_block_rows = max_block_rows<T>();
   limits.max_allocation_bytes = state_->memory_bytes();
   limits.max_absorbed = max_absorbed<T>;
+  limits.max_formed = max_formed;
   limits.units = multiprocessors();
   // what is queued under the guard's flags must not need cuBLAS
   limits.max_cholesky = std::min({max_cholesky(), max_fused_gram, max_fused_multiply(), max_fused_solve()});

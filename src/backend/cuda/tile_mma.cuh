@@ -53,12 +53,12 @@ struct TileMma<float> {
     std::uint32_t hi[4], lo[4];
   };
 
-  /// Both parts are rounded to nearest by adding half of their last place; the unit ignores what lies below. Only for
-  /// |x| below the largest binade (operands are scaled), where hi cannot round to Inf. NaN and Inf give NaN: the
-  /// unit's own NaN is all ones, and would wrap to zero.
+  /// hi is rounded to nearest by adding half of its last place; the unit ignores what lies below the leading bits of lo,
+  /// whose sign is that of a rounding error, so that what it drops has no direction. Only for |x| below the largest
+  /// binade (operands are scaled), where hi cannot round to Inf. A NaN of all ones wraps in hi, but is one in lo.
   static __device__ void split(float x, std::uint32_t& hi, std::uint32_t& lo) {
-    hi = x != x ? 0x7fc00000u : (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
-    lo = __float_as_uint(x - __uint_as_float(hi)) + 0x1000u;
+    hi = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+    lo = __float_as_uint(x - __uint_as_float(hi));
   }
 
   static __device__ A prepare(const float (&d)[4]) {
