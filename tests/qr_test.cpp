@@ -196,6 +196,29 @@ TYPED_TEST(Qr, PlansNameWhatTheyDo) {
   }
 }
 
+/// The plan's own way for narrow matrices, in one pass where the backend has it, against the stepwise tree: R to the
+/// signs of its rows, on heights around those of heads, chunks and chains; and NaN where the input has one.
+TYPED_TEST(Qr, NarrowMatricesAgreeWithTheStepwiseTree) {
+  using T = typename TypeParam::Scalar;
+  for (const QForm form : {QForm::none, QForm::thin})
+    for (const Shape s : {Shape{8, 8}, Shape{9, 5}, Shape{40, 8}, Shape{200, 3}, Shape{393, 8}, Shape{1569, 7},
+                          Shape{4321, 1}, Shape{273, 9}, Shape{2177, 16}, Shape{161, 17}, Shape{1283, 32}}) {
+      const Combo combo{Algorithm::tsqr, form};
+      SCOPED_TRACE(label("random normal", s, combo, {}));
+      auto a = random_normal<T>(s.rows, s.cols, 21);
+      this->check(a, options_for(combo));
+      const auto r = this->host(qr<T>(this->context(), a.view(), options_for(combo)).r());
+      const auto steps = this->host(qr<T>(this->context(), a.view(), options_for(combo, {64, 2, 0})).r());
+      const T accuracy = 300 * std::numeric_limits<T>::epsilon() * std::sqrt(static_cast<T>(s.rows));
+      for (Index j = 0; j < s.cols; ++j)
+        for (Index i = 0; i <= j && s.rows > 2 * s.cols; ++i)
+          EXPECT_NEAR(std::abs(r(i, j)), std::abs(steps(i, j)), accuracy) << i << ", " << j;
+      a(s.rows - 1, s.cols - 1) = std::numeric_limits<T>::quiet_NaN();
+      const auto poisoned = this->host(qr<T>(this->context(), a.view(), options_for(combo)).r());
+      EXPECT_FALSE(std::isfinite(poisoned(s.cols - 1, s.cols - 1)));
+    }
+}
+
 /// Nothing hangs, R shows NaN where the input had one or an Inf, and columns left of it are as good as ever.
 TYPED_TEST(Qr, NotANumberSpreadsToTheRightOnly) {
   using T = typename TypeParam::Scalar;
