@@ -122,11 +122,22 @@ class Descent {
     for (Finding& f : findings_) f.evidence.push_back(evidence);
   }
 
-  /// Both timed again in turn, and the result looked at.
+  /// Element by element the faster.
+  static void keep_faster(std::vector<Timing>& best, const std::vector<Timing>& again) {
+    if (best.empty()) best = again;
+    for (std::size_t i = 0; i < again.size(); ++i)
+      if (again[i].ms < best[i].ms) best[i] = again[i];
+  }
+
+  /// Both timed again in turn, three times, and the result looked at.
   bool take(const Knob& knob, std::int64_t value, Evidence& evidence) {
     const auto tables = candidate(knob.name, value);
-    const std::vector<Timing> before = times(bench_.tables, {}), after = times(tables, {});
-    if (before.empty() || after.empty()) return false;
+    std::vector<Timing> before = incumbent_, after;
+    for (int turn = 0; turn < 3; ++turn) {
+      keep_faster(before, times(bench_.tables, {}));
+      keep_faster(after, times(tables, {}));
+    }
+    if (after.empty()) return false;
     if (gain(before, after) <= noise(before, after)) {
       evidence.verdict += detail::concat(value, " is within noise; ");
       return false;
