@@ -32,7 +32,9 @@ struct QRTuning {
 
 /// cpu: a leaf stays in a core's second-level cache while all its columns are factored, and the
 /// matrix is read from memory once (measured on 110,592 x 100 and 100,000 x 192).
-/// cuda, opencl: a panel's rows live in registers or local memory; see the kernels' heads.
+/// cuda, opencl: a panel's rows live in registers or local memory; see the kernels' heads. cuda's crossovers between the
+/// tree and blocked are those of 39 shapes on an H200 (`qrane tune`): tall, the tree and blocked are even at 64 to 192
+/// columns of float (111,616 x 512: 5.8 against 4.2 ms); square, the tree wins up to 512 (0.73 against 1.3 ms).
 constexpr QRTuning qr_defaults(Backend backend) {
   switch (backend) {
     case Backend::cuda:
@@ -46,7 +48,7 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .cholesky_panel_cols = 64,
               .block_cols = 256,
               .batch_block_cols = 128,
-              .widest_caqr = 2048,
+              .widest_caqr = 128,
               .widest_single_panel = 32,
               .cholesky_panels = true,
               .prefers_cholesky = true,
@@ -54,7 +56,7 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .cholesky_rows_per_col = 4,
               .tsqr_rows_per_col = 2,
               .caqr_rows_per_col = 4,
-              .widest_square_caqr = 256};
+              .widest_square_caqr = 512};
     case Backend::opencl:
       return {.panel_cols = 32,
               .inner = 32,

@@ -76,6 +76,7 @@ void for_each_parameter(Tuning& t, Visitor&& visit) {
   visit("cholesky_panel_cols", t.cholesky_panel_cols, 1, 4096);
   visit("block_cols", t.block_cols, 1, 16384);
   visit("batch_block_cols", t.batch_block_cols, 1, 16384);
+  visit("batch_block_cols", t.batch_block_cols, 1, 16384);
   visit("widest_caqr", t.widest_caqr, 0, any);
   visit("widest_single_panel", t.widest_single_panel, 0, any);
   visit("cholesky_panels", t.cholesky_panels, 0, 1);
