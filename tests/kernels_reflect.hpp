@@ -13,7 +13,7 @@ concept FactorsPanels = requires(typename B::Queue& q, HouseholderPanel<B, T> p)
 /// A panel's three results, on the host; matrix k of a batch.
 template <class T>
 void expect_panel(const HostMatrix<T>& a, const HostMatrix<T>& panel, const HostMatrix<T>& t, const HostMatrix<T>& v,
-                  Index k) {
+                  const HostMatrix<T>& y, Index k) {
   const Index m = a.rows, n = a.cols;
   for (Index j = 0; j < n; ++j) {
     for (Index i = 0; i < m; ++i) ASSERT_EQ(v(i, j, k), i > j ? panel(i, j, k) : T(i == j)) << i << ", " << j;
@@ -29,6 +29,8 @@ void expect_panel(const HostMatrix<T>& a, const HostMatrix<T>& panel, const Host
       q(i, j) = i == j;
       for (Index l = 0; l < n; ++l) q(i, j) -= vt(i, l) * wide_v(j, l);
     }
+  for (Index j = 0; j < n; ++j)
+    for (Index i = 0; i < m; ++i) ASSERT_LE(std::fabs(y(i, j, k) - vt(i, j)), 30 * (n + 10) * unit_roundoff<T>);
   const Wide limit = 30 * Wide(n + 10) * unit_roundoff<T>;
   EXPECT_LE(orthogonality(q), limit);
   const Reference given = to_reference(a, k);
@@ -71,16 +73,18 @@ TYPED_TEST(Kernels, FactorsPanelsColumnByColumn) {
       for (int kind = 0; kind < int(PanelKind::kinds); ++kind) {
         SCOPED_TRACE(testing::Message() << m << " x " << n << " kind " << kind);
         const auto a = panel_input<T>(PanelKind(kind), m, n, 2);
-        HostMatrix<T> panel = a, t(n, n, 1, 2), v(m, n, 0, 2);
-        const auto da = this->upload(a), dt = this->upload(t), dv = this->upload(v);
-        this->q().when(this->flag(0)).householder_panel(HouseholderPanel<B, T>{da, dt, dv});
+        HostMatrix<T> panel = a, t(n, n, 1, 2), v(m, n, 0, 2), y(m, n, 1, 2);
+        const auto da = this->upload(a), dt = this->upload(t), dv = this->upload(v), dy = this->upload(y);
+        this->q().when(this->flag(0)).householder_panel(HouseholderPanel<B, T>{da, dt, dv, dy});
         EXPECT_TRUE(same_bits(this->download(da, panel).data, a.data));
-        this->q().when(this->flag(1)).householder_panel(HouseholderPanel<B, T>{da, dt, dv});
+        this->q().when(this->flag(1)).householder_panel(HouseholderPanel<B, T>{da, dt, dv, dy});
         panel = this->download(da, panel), t = this->download(dt, t), v = this->download(dv, v);
+        y = this->download(dy, y);
         this->expect_canaries(panel);
         this->expect_canaries(t);
         this->expect_canaries(v);
-        for (Index k = 0; k < 2; ++k) expect_panel(a, panel, t, v, k);
+        this->expect_canaries(y);
+        for (Index k = 0; k < 2; ++k) expect_panel(a, panel, t, v, y, k);
       }
   } else {
     GTEST_SKIP() << "not on this backend";
@@ -96,19 +100,21 @@ TYPED_TEST(Kernels, ReflectsPanelsThroughTheGramMatrix) {
         for (const double limit : {sizeof(T) == 4 ? 1e7 : 100.0, -1.0}) {
           SCOPED_TRACE(testing::Message() << m << " x " << n << " kind " << kind << " limit " << limit);
           const auto a = panel_input<T>(PanelKind(kind), m, n, 1);
-          HostMatrix<T> panel = a, t(n, n, 1), v(m, n);
-          const auto da = this->upload(a), dt = this->upload(t), dv = this->upload(v);
+          HostMatrix<T> panel = a, t(n, n, 1), v(m, n), y(m, n, 1);
+          const auto da = this->upload(a), dt = this->upload(t), dv = this->upload(v), dy = this->upload(y);
           const auto failed = this->flag(7);
-          const ReflectPanel<B, T> task{da, dt, dv, failed, limit};
+          const ReflectPanel<B, T> task{da, dt, dv, dy, failed, limit};
           const auto scratch = this->scratch(reflect_scratch_bytes(m));
           this->q().when(this->flag(0)).reflect_panel(task, scratch);
           EXPECT_EQ(this->download(failed, 1)[0], 7);
           this->q().reflect_panel(task, scratch);
           const bool refused = this->download(failed, 1)[0] != 0;
           panel = this->download(da, panel), t = this->download(dt, t), v = this->download(dv, v);
+          y = this->download(dy, y);
           this->expect_canaries(panel);
           this->expect_canaries(t);
           this->expect_canaries(v);
+          this->expect_canaries(y);
           const bool singular = kind == int(PanelKind::zero) || (n > 1 && (kind == int(PanelKind::zero_columns) ||
                                                                             kind == int(PanelKind::dependent)));
           if (limit < 0 || singular) {
@@ -119,7 +125,7 @@ TYPED_TEST(Kernels, ReflectsPanelsThroughTheGramMatrix) {
           if (refused) {
             EXPECT_TRUE(same_bits(panel.data, a.data));
           } else {
-            expect_panel(a, panel, t, v, 0);
+            expect_panel(a, panel, t, v, y, 0);
           }
         }
   } else {
@@ -139,17 +145,18 @@ TYPED_TEST(Kernels, GuardsPanelsByTheirCondition) {
       a.set([&](Index i, Index j, Index) {  // the last column leans on the first
         return j + 1 < n ? q(i, j) : q(i, 0) + std::ldexp(Wide(1), -bits) * q(i, j);
       });
-      HostMatrix<T> panel = a, t(n, n), v(m, n);
-      const auto da = this->upload(a), dt = this->upload(t), dv = this->upload(v);
+      HostMatrix<T> panel = a, t(n, n), v(m, n), y(m, n);
+      const auto da = this->upload(a), dt = this->upload(t), dv = this->upload(v), dy = this->upload(y);
       const auto failed = this->flag(7);
       const double limit = 0x1p12;
-      this->q().reflect_panel(ReflectPanel<B, T>{da, dt, dv, failed, limit},
+      this->q().reflect_panel(ReflectPanel<B, T>{da, dt, dv, dy, failed, limit},
                               this->scratch(reflect_scratch_bytes(m)));
       const bool refused = this->download(failed, 1)[0] != 0;
       EXPECT_EQ(refused, bits >= 6) << bits;  // ‖Ĝ^-1‖ is about 2^(2 bits + 1)
       if (refused) continue;
       panel = this->download(da, panel), t = this->download(dt, t), v = this->download(dv, v);
-      expect_panel(a, panel, t, v, 0);
+      y = this->download(dy, y);
+      expect_panel(a, panel, t, v, y, 0);
     }
   } else {
     GTEST_SKIP() << "not on this backend";

@@ -168,6 +168,7 @@ struct ReflectPanel {
   DeviceMatrix<B, T> panel;  // in/out: m x b, m >= b, one matrix; as geqrf leaves it
   DeviceMatrix<B, T> t;      // out: b x b, upper, zeros below
   DeviceMatrix<B, T> v;      // out: m x b, the reflectors with their ones and zeros
+  DeviceMatrix<B, T> y;      // out: m x b, V T
   typename B::template Pointer<std::int32_t> failed{};  // out
   double limit = 0;
 };
@@ -176,7 +177,7 @@ struct ReflectPanel {
 /// `householder_panel(task)` has max_householder_rows(T) and max_reflect_cols(), too.
 template <class B, class T>
 struct HouseholderPanel {
-  DeviceMatrix<B, T> panel, t, v;  // as above
+  DeviceMatrix<B, T> panel, t, v, y;  // as above
 };
 
 /// One fused pass of robust PCA over m x n elements (rpca/robust_pca.hpp), all contiguous with equal ld:
@@ -357,7 +358,7 @@ struct Scratch {
 
 /// Scratch that reflect_panel takes for a panel of that many rows: partial Gram matrices, and what its kernels pass on.
 constexpr std::int64_t reflect_scratch_bytes(Index rows) {
-  const Index parts = rows / 64 + 4;
+  const Index parts = rows / 64 + 8;
   return (parts < 300 ? parts : 300) * 32768;
 }
 

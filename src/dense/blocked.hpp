@@ -12,7 +12,8 @@
 //                        [ 0          T2       ]
 //
 // and the matrix right of the block is updated once, by products with B columns, which run at full rate. One product
-// for each panel, V2ᵀ times the rows of its block's other columns, gives both V2ᵀ V1 and the V2ᵀ C of the update.
+// for each panel, Y2 = V2 T2 transposed times the rows of its block's other columns, gives both T2ᵀ V2ᵀ V1 and the
+// T2ᵀ V2ᵀ C of the update.
 //
 // Look-ahead: block k first updates the columns of block k + 1, which is then factored on a second queue while the first
 // updates the rest. (On backends with one queue the order is the one below, too.)
@@ -67,8 +68,8 @@ template <class B, class T>
 struct BlockedWorkspace {
   PanelWorkspace<B, T> panel;
   std::array<backend::DeviceMatrix<B, T>, 2> v;  // m x B: V of a block as a full matrix; blocks take turns
-  backend::DeviceMatrix<B, T> products;          // B x B: V2ᵀ [V1 . C] of a block's panels
-  UpdateWorkspace<B, T> inside, ahead, rest;     // updates of a block by its panels, of the next block, of all the rest
+  backend::DeviceMatrix<B, T> products;          // B x B: Y2ᵀ [V1 . C] of a block's panels
+  UpdateWorkspace<B, T> ahead, rest;             // updates of the next block, and of all the rest
 
   BlockedWorkspace() = default;
   BlockedWorkspace(Carver<B>& carver, Index rows, Index cols, Index batch, Index b, Index block, Index t_elements,
@@ -78,7 +79,6 @@ struct BlockedWorkspace {
     v[0] = carver.template matrix<T>(rows, block, batch);
     v[1] = several ? carver.template matrix<T>(rows, block, batch) : v[0];
     products = carver.template matrix<T>(block, block, batch);
-    inside = UpdateWorkspace<B, T>(carver, block, block, batch);
     if (several) ahead = UpdateWorkspace<B, T>(carver, block, block, batch);
     rest = UpdateWorkspace<B, T>(carver, block, std::max(cols, block), batch);
   }
@@ -104,18 +104,16 @@ backend::DeviceMatrix<B, T> block_t(const backend::DeviceMatrix<B, T>& t, Index 
   return {t.data + k * t.ld * t.ld, cols, cols, t.ld, t.stride, t.count};
 }
 
-/// The blocks above the diagonal of a block's T, whose diagonal blocks (b wide) are there; the products hold V2ᵀ V1.
+/// The blocks above the diagonal of a block's T, whose diagonal blocks (b wide) are there; the products hold Y2ᵀ V1.
 template <class B, class T>
 void join_t(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& t, Index b,
             const BlockedWorkspace<B, T>& work) {
   using backend::Op;
   for (Index col = b; col < t.cols; col += b) {
     const Index n = std::min(b, t.cols - col);
-    const auto product = work.inside.w.block(0, 0, col, n);
-    // T12 = -T1 (V1ᵀ V2) T2
-    queue.gemm(Op::transpose, Op::none, T(1), work.products.block(col, 0, n, col), t.block(col, col, n, n), T(0),
-               product);
-    queue.gemm(Op::none, Op::none, T(-1), t.block(0, 0, col, col), product, T(0), t.block(0, col, col, n));
+    // T12 = -T1 (V1ᵀ Y2)
+    queue.gemm(Op::none, Op::transpose, T(-1), t.block(0, 0, col, col), work.products.block(col, 0, n, col), T(0),
+               t.block(0, col, col, n));
   }
 }
 
@@ -131,18 +129,17 @@ void factor_block(typename B::Queue& queue, const BlockedSchedule<B>& schedule, 
   for (Index col = first; col < end; col += schedule.panel_cols) {
     const Index b = std::min(schedule.panel_cols, end - col), at = col - first, index = col / schedule.panel_cols;
     const auto panel_v = v.block(at, at, m - col, b);
-    const auto panel_t = t.block(at, at, b, b);
-    factor_panel(queue, schedule.panels[static_cast<std::size_t>(index)], index, a.block(col, col, m - col, b), panel_t,
-                 panel_v, work.panel);
+    const auto panel_y = work.panel.y.block(0, 0, m - col, b);
+    factor_panel(queue, schedule.panels[static_cast<std::size_t>(index)], index, a.block(col, col, m - col, b),
+                 t.block(at, at, b, b), panel_v, panel_y, work.panel);
     const Index from = at == 0 ? b : 0, to = col + b == end ? at : end - first;
     if (from >= to) continue;
     const auto products = work.products.block(at, from, b, to - from);
-    queue.gemm(Op::transpose, Op::none, T(1), panel_v, a.block(col, first + from, m - col, to - from), T(0), products);
+    queue.gemm(Op::transpose, Op::none, T(1), panel_y, a.block(col, first + from, m - col, to - from), T(0), products);
     if (col + b == end) continue;
     const Index right = end - col - b;
-    const auto w = work.inside.w.block(0, 0, b, right);
-    queue.gemm(Op::transpose, Op::none, T(1), panel_t, work.products.block(at, at + b, b, right), T(0), w);
-    queue.gemm(Op::none, Op::none, T(-1), panel_v, w, T(1), a.block(col, col + b, m - col, right));
+    queue.gemm(Op::none, Op::none, T(-1), panel_v, work.products.block(at, at + b, b, right), T(1),
+               a.block(col, col + b, m - col, right));
   }
   join_t(queue, t, schedule.panel_cols, work);
 }

@@ -69,6 +69,7 @@ struct PanelWorkspace {
   backend::DeviceMatrix<B, T> copy;                // m x b: the panel for its tree
   backend::DeviceMatrix<B, T> q;                   // m x b: thin Q
   backend::DeviceMatrix<B, T> r;                   // b x b: the panel's R
+  backend::DeviceMatrix<B, T> y;                   // m x b: V T, for the update of the panel's block
   backend::DeviceMatrix<B, T> u_inverse;           // b x b
   backend::DeviceMatrix<B, double> wide_inverse;   // b x b: the same
   typename B::template Pointer<T> t{};             // T factors of the panel's tree
@@ -86,6 +87,7 @@ struct PanelWorkspace {
     r = carver.template matrix<T>(b, b, batch);
     copy = carver.template matrix<T>(rows, b, batch);
     q = carver.template matrix<T>(rows, b, batch);
+    y = carver.template matrix<T>(rows, b, batch);
     u_inverse = carver.template matrix<T>(b, b, batch);
     t = carver.template take<T>(t_elements);
     if (method.cholesky_passes == 0) return;
@@ -136,7 +138,8 @@ void reconstruct_top(typename B::Queue& queue, const backend::DeviceMatrix<B, T>
 template <class B, class T>
 void factor_panel_by_steps(typename B::Queue& queue, const DeviceSchedule<B>& tree, Index index,
                            const backend::DeviceMatrix<B, T>& panel, const backend::DeviceMatrix<B, T>& t,
-                           const backend::DeviceMatrix<B, T>& v, const PanelWorkspace<B, T>& work) {
+                           const backend::DeviceMatrix<B, T>& v, const backend::DeviceMatrix<B, T>& y,
+                           const PanelWorkspace<B, T>& work) {
   using namespace backend;
   const Index b = panel.cols;
   factor_panel_thin(queue, tree, panel, index, work);
@@ -146,13 +149,15 @@ void factor_panel_by_steps(typename B::Queue& queue, const DeviceSchedule<B>& tr
     queue.gemm(Op::none, Op::none, T(1), work.q.block(b, 0, panel.rows - b, b), work.u_inverse.block(0, 0, b, b), T(0),
                panel.block(b, 0, panel.rows - b, b));
   queue.copy(panel, v, Part::unit_lower);
+  queue.gemm(Op::none, Op::none, T(1), v, t, T(0), y);
 }
 
 /// The same under a condition, which library products do not take.
 template <class B, class T>
 void refactor_panel_by_tree(typename B::Queue queue, const DeviceSchedule<B>& tree,
                             const backend::DeviceMatrix<B, T>& panel, const backend::DeviceMatrix<B, T>& t,
-                            const backend::DeviceMatrix<B, T>& v, const PanelWorkspace<B, T>& work) {
+                            const backend::DeviceMatrix<B, T>& v, const backend::DeviceMatrix<B, T>& y,
+                            const PanelWorkspace<B, T>& work) {
   using backend::Part;
   const Index b = panel.cols;
   const auto q = work.q.block(0, 0, panel.rows, b), copy = work.copy.block(0, 0, panel.rows, b);
@@ -166,25 +171,28 @@ void refactor_panel_by_tree(typename B::Queue queue, const DeviceSchedule<B>& tr
   queue.multiply_wide(q.block(b, 0, panel.rows - b, b), work.wide_inverse.block(0, 0, b, b),
                       panel.block(b, 0, panel.rows - b, b), work.scratch);
   queue.copy(panel, v, Part::unit_lower);
+  queue.widen(t, work.wide_inverse.block(0, 0, b, b));
+  queue.multiply_wide(v, work.wide_inverse.block(0, 0, b, b), y, work.scratch);
 }
 
-/// Reflectors of a panel in place, v := the same with their ones and zeros, T.
+/// Reflectors of a panel in place, v := the same with their ones and zeros, T, y := V T.
 template <class B, class T>
 void factor_panel(typename B::Queue& queue, const BlockedPanel<B>& way, Index index,
                   const backend::DeviceMatrix<B, T>& panel, const backend::DeviceMatrix<B, T>& t,
-                  const backend::DeviceMatrix<B, T>& v, const PanelWorkspace<B, T>& work) {
+                  const backend::DeviceMatrix<B, T>& v, const backend::DeviceMatrix<B, T>& y,
+                  const PanelWorkspace<B, T>& work) {
   if constexpr (ReflectsPanels<B, T>) {
     if (way.reflect) {
       const auto refused = work.flag(index);
-      queue.reflect_panel(backend::ReflectPanel<B, T>{panel, t, v, refused, reflect_limit<T>}, work.scratch);
-      if (way.tree) return refactor_panel_by_tree(queue.when(refused), *way.tree, panel, t, v, work);
+      queue.reflect_panel(backend::ReflectPanel<B, T>{panel, t, v, y, refused, reflect_limit<T>}, work.scratch);
+      if (way.tree) return refactor_panel_by_tree(queue.when(refused), *way.tree, panel, t, v, y, work);
       if constexpr (FactorsPanels<B, T>)
-        return queue.when(refused).householder_panel(backend::HouseholderPanel<B, T>{panel, t, v});
+        return queue.when(refused).householder_panel(backend::HouseholderPanel<B, T>{panel, t, v, y});
     }
   }
   if constexpr (FactorsPanels<B, T>)
-    if (way.householder) return queue.householder_panel(backend::HouseholderPanel<B, T>{panel, t, v});
-  factor_panel_by_steps(queue, *way.tree, index, panel, t, v, work);
+    if (way.householder) return queue.householder_panel(backend::HouseholderPanel<B, T>{panel, t, v, y});
+  factor_panel_by_steps(queue, *way.tree, index, panel, t, v, y, work);
 }
 
 }  // namespace qrane::dense

@@ -21,7 +21,8 @@ namespace {
 
 namespace cg = cooperative_groups;
 
-constexpr int cluster_blocks = 16;
+constexpr int most_blocks = 16;  // of a cluster
+constexpr Index least_rows = 128;  // of a block, where more blocks would only wait for each other
 constexpr int threads = 256;
 constexpr int warps = threads / 32;
 constexpr int order = max_reflect;
@@ -41,7 +42,7 @@ int dynamic_bytes(Index chunk) { return static_cast<int>(2 * chunk * 8); }
 
 template <class T>
 struct Share {
-  DeviceMatrix<Cuda, T> a, v;
+  DeviceMatrix<Cuda, T> a, v, y;
   Index first, last;  // rows of this block
 };
 
@@ -153,6 +154,22 @@ __device__ void form_t(Block& b, const DeviceMatrix<Cuda, T>& t) {
   }
 }
 
+/// Y = V T for this block's rows; T from the first block, a thread per row.
+template <class T>
+__device__ void form_y(const cg::cluster_group& cluster, const Share<T>& s, Block& b) {
+  const int n = static_cast<int>(s.a.cols);
+  for (int k = threadIdx.x; cluster.block_rank() != 0 && k < n * n; k += threads)
+    if (k % n <= k / n) b.products[k % n][k / n] = *cluster.map_shared_rank(&b.products[k % n][k / n], 0);
+  __syncthreads();
+  for (Index i = s.first + threadIdx.x; i < s.last; i += threads)
+    for (int j = 0; j < n; ++j) {
+      double sum = 0;
+#pragma unroll 8
+      for (int l = 0; l <= j; ++l) sum = fma(static_cast<double>(s.v.data[i + l * s.v.ld]), b.products[l][j], sum);
+      s.y.data[i + j * s.y.ld] = static_cast<T>(sum);
+    }
+}
+
 #endif
 
 /// Thread map: cluster blockIdx.y for matrix y; in `pass` a thread per row, then a warp per column.
@@ -167,7 +184,7 @@ __global__ void __launch_bounds__(threads)
   const Index k = blockIdx.y, m = task.panel.rows;
   const int n = static_cast<int>(task.panel.cols);
   const unsigned rank = cluster.block_rank();
-  Share<T> s{task.panel.matrix(k), task.v.matrix(k), min(rank * chunk, m), min((rank + 1) * chunk, m)};
+  Share<T> s{task.panel.matrix(k), task.v.matrix(k), task.y.matrix(k), min(rank * chunk, m), min((rank + 1) * chunk, m)};
   scale_columns(cluster, s, b);
   double factor = 0;
   for (int j = 0; j <= n; ++j) {
@@ -182,8 +199,8 @@ __global__ void __launch_bounds__(threads)
     const int column = threadIdx.x;
     if (column < n) {
       double p = 0;
-#pragma unroll
-      for (unsigned c = 0; c < cluster_blocks; ++c) p += *cluster.map_shared_rank(&b.sums[j & 1][column], c);
+#pragma unroll 4
+      for (unsigned c = 0; c < cluster.num_blocks(); ++c) p += *cluster.map_shared_rank(&b.sums[j & 1][column], c);
       b.p[column] = p;
       b.row[column] = *cluster.map_shared_rank(&b.sums[j & 1][order + column], static_cast<unsigned>(j / chunk));
     }
@@ -217,21 +234,25 @@ __global__ void __launch_bounds__(threads)
       if (i <= col) *element = static_cast<T>(*element / b.scale[col]);
     }
   if (rank == 0) form_t(b, task.t.matrix(k));
+  cluster.sync();
+  form_y(cluster, s, b);
+  cluster.sync();  // the first block's T may still be read
 #endif
 }
 
 template <class T>
-cudaLaunchConfig_t configure(Index chunk, Index count, cudaLaunchAttribute& attribute, cudaStream_t stream) {
+cudaLaunchConfig_t configure(unsigned blocks, Index chunk, Index count, cudaLaunchAttribute& attribute,
+                             cudaStream_t stream) {
   auto* kernel = householder_panel_kernel<T>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
              "cudaFuncSetAttribute(householder_panel)");
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_bytes(chunk)),
              "cudaFuncSetAttribute(householder_panel)");
   attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = cluster_blocks;
+  attribute.val.clusterDim.x = blocks;
   attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(cluster_blocks, static_cast<unsigned>(count));
+  config.gridDim = dim3(blocks, static_cast<unsigned>(count));
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = static_cast<std::size_t>(dynamic_bytes(chunk));
   config.stream = stream;
@@ -248,7 +269,7 @@ template <class T>
 std::int64_t max_householder_rows() {
   if (device_attribute(cudaDevAttrComputeCapabilityMajor) < 9) return 0;
   cudaLaunchAttribute attribute{};
-  const cudaLaunchConfig_t config = configure<T>(most_rows / cluster_blocks, 1, attribute, nullptr);
+  const cudaLaunchConfig_t config = configure<T>(most_blocks, most_rows / most_blocks, 1, attribute, nullptr);
   int clusters = 0;
   if (cudaOccupancyMaxActiveClusters(&clusters, householder_panel_kernel<T>, &config) != cudaSuccess || clusters == 0) {
     (void)cudaGetLastError();
@@ -265,9 +286,11 @@ void launch_householder_panel(const Launch& launch, const HouseholderPanel<Cuda,
   if (n == 0 || task.panel.count == 0) return;
   detail::check(task.panel.count <= 65535, ErrorCode::invalid_argument, "householder_panel takes at most 65535 matrices, got ",
                 task.panel.count);
-  const Index chunk = (m + cluster_blocks - 1) / cluster_blocks;
+  unsigned blocks = 1;
+  while (blocks < most_blocks && m > least_rows * blocks) blocks *= 2;
+  const Index chunk = (m + blocks - 1) / blocks;
   cudaLaunchAttribute attribute{};
-  const cudaLaunchConfig_t config = configure<T>(chunk, task.panel.count, attribute, launch.stream);
+  const cudaLaunchConfig_t config = configure<T>(blocks, chunk, task.panel.count, attribute, launch.stream);
   check_cuda(cudaLaunchKernelEx(&config, householder_panel_kernel<T>, launch.condition, task, chunk),
              "householder_panel kernel");
 }

@@ -5,17 +5,18 @@
 // With G = AᵀA = RᵀR the reconstruction is the LU factorization without pivoting of Q1 - S, Q1 = A1 R^-1. Multiplied
 // by R from the right it needs no Q1: A1 - S R = L Ũ with the same L, Ũ = U R, and
 //
-//     V1 = L,   V2 = A2 Ũ^-1,   T = -Ũ R^-1 S L^-T,   and S R is the panel's R
+//     V1 = L,   V2 = A2 Ũ^-1,   T = Ũ K,  K = -R^-1 S L^-T,   and S R is the panel's R
+//     Y = V T:  Y1 = A1 K + L^-T,   Y2 = A2 K
 //
 //   gram      G in double (gram.cu)
-//   head      one block: both factorizations, their inverses, the guard and T, in double in registers. 65 steps of
-//             in-place Gauss-Jordan elimination on G (which leaves R^-1) and, one step behind, on A1 - S R (which
-//             leaves Ũ^-1 above and L^-1 below the diagonal), one barrier a step; then two products for T on fp64
-//             tensor cores
-//   product   V2 := A2 Ũ^-1 in place, and the head's result into the top of the panel
+//   head      one block: both factorizations, their inverses, the guard and T, in double in shared memory. In-place
+//             Gauss-Jordan elimination by tiles of 8 x 8 on G (which leaves R^-1) and, one step behind, on A1 - S R
+//             (which leaves Ũ^-1 above and L^-1 below the diagonal): a warp factors a diagonal tile in registers
+//             while the others update with the tiles before by fp64 tensor-core products
+//   product   V2 := A2 Ũ^-1 in place, and the head's result into the top of the panel; Y
 //
-// When the guard refuses, the flag says so and the panel is as it was. Cost: 4 m b^2 flops, the panel read twice and
-// written twice; bound by the latency of the head's 64 steps.
+// When the guard refuses, the flag says so and the panel is as it was. Cost: 5 m b^2 flops, the panel read twice and
+// written three times; bound by the latency of the head's 9 steps.
 #include <cfloat>
 
 #include "backend/cuda/kernel.cuh"
@@ -25,18 +26,20 @@
 namespace qrane::backend::cuda {
 namespace {
 
-constexpr int order = max_reflect;  // what the head works on; smaller panels are filled up with the identity
+constexpr int order = max_reflect;  // leading dimension of what goes through scratch
+constexpr int most_tiles = order / 8;
 constexpr int head_threads = 256;
-constexpr int ld = order + 4;  // of matrices in shared memory: operand reads of products are free of conflicts
-constexpr int head_bytes = (2 * order * ld + 2 * 3 * order + 2 * order) * 8;
+constexpr int head_warps = head_threads / 32;
 
 /// Below this a squared column norm may owe its leading digits to underflow in the products (m up to 2^40).
 constexpr double least_diagonal = DBL_MIN * 4398046511104.0;  // 2^-1022 * 2^42
 
 /// What the head leaves for the product kernel, in scratch.
 struct Head {
-  double* w;    // order x order: Ũ^-1 upper, zeros below
   double* top;  // order x order: S R on and above the diagonal, L below
+  double* w;    // order x order, upper, zeros below: Ũ^-1
+  double* k;    // the same: K
+  double* l;    // the same: L^-T
 };
 
 /// 1 / sqrt(x) and 1 / x to a unit or two in the last place, by Newton's method from 20 bits; the library's own are
@@ -56,276 +59,363 @@ __device__ double quick_reciprocal(double x) {
   return y;
 }
 
-/// One row and column of each matrix, as a step of the elimination needs it.
-struct Published {
-  double* row;  // of A1 - S R, before S R is subtracted right of the diagonal; left of it a row of L^-1
-  double* col;  // of the same: below the diagonal to become L, above it to become Ũ^-1
-  double* g;    // row of what is left of G from the diagonal on, before it a column to become R^-1
+/// Where element (row, col) of an 8 x 8 tile lies: operands of products are read without bank conflicts.
+__device__ constexpr int in_tile(int row, int col) { return col * 4 + row % 4 + row / 4 * 32; }
+
+/// Shared memory of the head: 8 x 8 tiles of 64 doubles.
+struct Tiles {
+  double g[tile_count(most_tiles)][64];       // what is left of G; R^-1 in the rows above
+  double u[tile_count(most_tiles)][64];       // Ũ
+  double c[most_tiles * most_tiles][64];      // what is left of A1 - S R; Ũ^-1 above, L^-1 to the left of it
+  double r[2][most_tiles][64];                // a row of tiles of R, by parity of the step
+  double l[most_tiles][64];                   // a column of tiles of L
+  double l_inverse[2][64], u_inverse[2][64];  // of the diagonal tile, by parity
+  double scale[order], sign[order];
+
+  __device__ double* g_tile(int row, int col) { return g[tile_index(row, col)]; }
+  __device__ double* u_tile(int row, int col) { return u[tile_index(row, col)]; }
+  __device__ double* c_tile(int row, int col) { return c[row * most_tiles + col]; }
 };
 
-__device__ Published published(double* s, int step) {
-  double* const p = s + (step & 1) * 3 * order;
-  return {p, p + order, p + 2 * order};
-}
+/// A warp's accumulators of one tile: elements (lane / 4, 2 (lane % 4)) and the next.
+struct Accumulator {
+  double c[2];
 
-/// What the steps leave in memory.
-struct Result {
-  double* u;     // rows of Ũ, shared memory
-  double* sign;  // S, shared memory
-  double* top;   // S R and L, scratch
+  __device__ static int at(int h) {
+    const int lane = threadIdx.x % 32;
+    return in_tile(lane / 4, lane % 4 * 2 + h);
+  }
+  __device__ static Accumulator zero() { return {{0, 0}}; }
+  __device__ static Accumulator load(const double* tile) { return {{tile[at(0)], tile[at(1)]}}; }
+  __device__ void store(double* tile) const {
+    __syncwarp();  // the tile may be an operand of the products
+    tile[at(0)] = c[0], tile[at(1)] = c[1];
+  }
+  /// += sign op(A) B, op the transpose if asked for; or += sign A Bᵀ.
+  template <bool transpose_a = false, bool transpose_b = false>
+  __device__ void add(const double* a, const double* b, double sign = 1.0) {
+    const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+      mma_8x8x4(c, sign * a[transpose_a ? lane + 32 * h : in_tile(g, t + 4 * h)],
+                b[transpose_b ? in_tile(g, t + 4 * h) : lane + 32 * h]);
+  }
 };
 
-/// The head's registers: thread (x, y) of 16 x 16 holds elements (y + 16 a, x + 16 b).
-struct Elimination {
-  double c[4][4], g[4][4];
-  int x, y;
+/// Diagonal tile q of G by one warp: R of it into the row of R, R^-1 in place. All lanes compute R; a lane has one
+/// column of the inverse.
+__device__ bool factor_g(Tiles& s, int q) {
+  double* const tile = s.g_tile(q, q);
+  const int lane = threadIdx.x % 32, col = lane % 8;
+  double r[8][8], inv[8];
   bool good = true;
-
-  /// Owners of row and column q * 16 + r of A1 - S R show them.
-  template <int q>
-  __device__ void publish_c(int r, const Published& p) const {
-    if (y == r) {
 #pragma unroll
-      for (int b = 0; b < 4; ++b) p.row[x + 16 * b] = c[q][b];
-    }
-    if (x == r) {
+  for (int j = 0; j < 8; ++j)
 #pragma unroll
-      for (int a = 0; a < 4; ++a) p.col[y + 16 * a] = c[a][q];
-    }
+    for (int i = 0; i <= j; ++i) r[i][j] = tile[in_tile(i, j)];
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    good = good && r[k][k] > 0;
+    inv[k] = quick_rsqrt(r[k][k]);
+#pragma unroll
+    for (int j = k; j < 8; ++j) r[k][j] *= inv[k];
+#pragma unroll
+    for (int j = k + 1; j < 8; ++j)
+#pragma unroll
+      for (int i = k + 1; i <= j; ++i) r[i][j] = fma(-r[k][i], r[k][j], r[i][j]);
   }
-
-  template <int q>
-  __device__ void publish_g(int r, const Published& p) const {
-    if (y == r) {
+  double x[8];
 #pragma unroll
-      for (int b = q; b < 4; ++b)
-        if (b > q || x >= r) p.g[x + 16 * b] = g[q][b];
-    }
-    if (x == r) {
+  for (int i = 7; i >= 0; --i) {
+    double sum = i == col ? 1.0 : 0.0;
 #pragma unroll
-      for (int a = 0; a <= q; ++a)
-        if (a < q || y < r) p.g[y + 16 * a] = g[a][q];
-    }
+    for (int k = i + 1; k < 8; ++k) sum = fma(-r[i][k], x[k], sum);
+    x[i] = sum * inv[i];  // 0 below the diagonal
   }
-
-  /// This thread's columns of a row of R, and the row's diagonal element.
-  struct Row {
-    double r[4], diagonal;
-  };
-
-  /// Step j = q * 16 + r on G.
-  template <int q>
-  __device__ Row step_g(int r, const Published& p) {
-    const double pivot = p.g[q * 16 + r], inv = quick_rsqrt(pivot);
-    good = good && pivot > 0;
-    Row row;
-    row.diagonal = pivot * inv;
-    double down[4];
+  __syncwarp();
+  if (lane < 8) {
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      row.r[k] = p.g[x + 16 * k] * inv;
-      down[k] = p.g[y + 16 * k] * inv;
-    }
+    for (int i = 0; i < 8; ++i) tile[in_tile(i, col)] = x[i];
+  } else if (lane == 8) {
 #pragma unroll
-    for (int a = 0; a < 4; ++a)
+    for (int j = 0; j < 8; ++j)
 #pragma unroll
-      for (int b = q; b < 4; ++b)
-        if (b > q || x > r) g[a][b] = a == q && y == r ? -inv * row.r[b] : fma(-down[a], row.r[b], g[a][b]);
-    if (x == r) {
-#pragma unroll
-      for (int a = 0; a <= q; ++a)
-        if (a < q || y <= r) g[a][q] = a == q && y == r ? inv : down[a];
-    }
-    return row;
+      for (int i = 0; i < 8; ++i) s.r[q & 1][q][in_tile(i, j)] = i <= j ? r[i][j] : 0.0;
   }
-
-  /// Step j = q * 16 + r on A1 - S R.
-  template <int q>
-  __device__ void step_c(int r, const Row& above, const Published& p, const double* scale, const Result& out) {
-    const int j = q * 16 + r;
-    const double pivot = p.row[j], s = pivot >= 0 ? -1.0 : 1.0;
-    const double reciprocal = quick_reciprocal(pivot - s * above.diagonal);
-    double right[4], left[4];  // row of Ũ or L^-1; the multipliers
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const bool beyond = k > q || (k == q && x >= r);
-      right[k] = p.row[x + 16 * k] - (beyond ? s * above.r[k] : 0.0);
-      left[k] = p.col[y + 16 * k] * reciprocal;
-    }
-#pragma unroll
-    for (int a = 0; a < 4; ++a)
-#pragma unroll
-      for (int b = 0; b < 4; ++b)
-        if (b > q || a > q || (b == q && x > r) || (a == q && y > r))
-          c[a][b] = a == q && y == r ? -reciprocal * right[b] : fma(-left[a], right[b], c[a][b]);
-    if (x == r) {
-#pragma unroll
-      for (int a = 0; a < 4; ++a) {
-        const bool before = a < q || (a == q && y < r), self = a == q && y == r;
-        c[a][q] = self ? reciprocal : before ? left[a] : -left[a];
-        if (!before && !self) out.top[y + 16 * a + j * order] = left[a];
-      }
-    }
-    if (y == r) {
-#pragma unroll
-      for (int b = q; b < 4; ++b) {
-        const int k = x + 16 * b;
-        if (k < j) continue;
-        out.u[j * ld + k] = right[b];
-        out.top[j + k * order] = s * above.r[b] * scale[k];
-      }
-      if (x == r) out.sign[j] = s;
-    }
-  }
-
-  /// Steps of columns [16 q, 16 q + 16) on G, each with the step before it on A1 - S R: neither waits for the other.
-  template <int q>
-  __device__ void steps(int n, Row above, double* s, const double* scale, const Result& out) {
-    for (int r = 0; r < 16 && q * 16 + r <= n; ++r) {
-      const int j = q * 16 + r;
-      const Published now = published(s, j), next = published(s, j + 1);
-      Row row = above;
-      if (j < n) row = step_g<q>(r, now);
-      if (r > 0)
-        step_c<q>(r - 1, above, now, scale, out);
-      else if constexpr (q > 0)
-        step_c<q - 1>(15, above, now, scale, out);
-      above = row;
-      publish_c<q>(r, next);
-      if (r < 15)
-        publish_g<q>(r + 1, next);
-      else if constexpr (q < 3)
-        publish_g<q + 1>(0, next);
-      __syncthreads();
-    }
-    if constexpr (q < 3) {
-      steps<q + 1>(n, above, s, scale, out);
-    } else if (n == order) {
-      step_c<3>(15, above, published(s, order), scale, out);
-    }
-  }
-};
-
-/// c := rows 8 i .. of op(A) times columns 8 j .. of op(B) over k tiles [first, last), operands in shared memory.
-template <bool transposed>
-__device__ void multiply_tile(double (&c)[2], const double* a, const double* b, int i, int j, int first, int last) {
-  const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  c[0] = c[1] = 0;
-  for (int k = first; k < last; ++k)
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int depth = 8 * k + 4 * h + t;
-      mma_8x8x4(c, a[(8 * i + g) * ld + depth], transposed ? b[(8 * j + g) * ld + depth] : b[depth * ld + 8 * j + g]);
-    }
+  return good;
 }
 
-/// Tiles on and above the diagonal, of which each warp has its share: f(warp's turn, row, col).
+/// Diagonal tile p of A1 - S R by one warp: S, L and S R into `top`, Ũ, and both inverses.
+__device__ void factor_c(Tiles& s, int p, double* top) {
+  double* const tile = s.c_tile(p, p);
+  const double* const r = s.r[p & 1][p];
+  const int lane = threadIdx.x % 32, col = lane % 8;
+  double c[8][8], inv[8], sign[8], y[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    y[i] = i == col ? 1.0 : 0.0;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) c[i][j] = tile[in_tile(i, j)];
+  }
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    sign[k] = c[k][k] >= 0 ? -1.0 : 1.0;
+#pragma unroll
+    for (int j = k; j < 8; ++j) c[k][j] = fma(-sign[k], r[in_tile(k, j)], c[k][j]);
+    inv[k] = quick_reciprocal(c[k][k]);
+#pragma unroll
+    for (int i = k + 1; i < 8; ++i) {
+      c[i][k] *= inv[k];
+#pragma unroll
+      for (int j = k + 1; j < 8; ++j) c[i][j] = fma(-c[i][k], c[k][j], c[i][j]);
+      y[i] = fma(-c[i][k], y[k], y[i]);  // column `col` of L^-1
+    }
+  }
+  double x[8];
+#pragma unroll
+  for (int i = 7; i >= 0; --i) {
+    double sum = i == col ? 1.0 : 0.0;
+#pragma unroll
+    for (int k = i + 1; k < 8; ++k) sum = fma(-c[i][k], x[k], sum);
+    x[i] = sum * inv[i];
+  }
+  __syncwarp();
+  if (lane < 8) {
+    const int j = 8 * p + col;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      s.l_inverse[p & 1][in_tile(i, col)] = y[i];
+      s.u_inverse[p & 1][in_tile(i, col)] = x[i];
+      tile[in_tile(i, col)] = i > col ? y[i] : x[i];
+      if (i <= col) top[8 * p + i + j * order] = sign[i] * r[in_tile(i, col)] * s.scale[j];
+    }
+  } else if (lane == 8) {
+    double* const u = s.u_tile(p, p);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      s.sign[8 * p + j] = sign[j];
+#pragma unroll
+      for (int i = 0; i < 8; ++i) u[in_tile(i, j)] = i <= j ? c[i][j] : 0.0;
+    }
+  } else if (lane == 9) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j)
+#pragma unroll
+      for (int i = j + 1; i < 8; ++i) top[8 * p + i + (8 * p + j) * order] = c[i][j];
+  }
+}
+
+/// Tiles of one row that a warp updates together, so that their products need not wait for each other.
+constexpr int strip = 4;
+
+/// What step q does to tiles (i, k .. k + 3) of G right of column q: R^-1 grows above row q, the rest of G shrinks below
+/// it. `diagonal`: tile (q + 1, q + 1) alone.
+__device__ void update_g(Tiles& s, int q, int i, int k, int tiles, bool diagonal) {
+  if (k + strip <= q + 1 || k + strip <= i || i >= tiles) return;
+  Accumulator c[strip];
+#pragma unroll
+  for (int u = 0; u < strip; ++u) c[u] = i == q ? Accumulator::zero() : Accumulator::load(s.g_tile(i, k + u));
+  if (i > q) {
+#pragma unroll
+    for (int u = 0; u < strip; ++u) c[u].add<true>(s.r[q & 1][i], s.r[q & 1][k + u], -1.0);
+  } else {
+#pragma unroll
+    for (int u = 0; u < strip; ++u) c[u].add(s.g_tile(i, q), s.r[q & 1][k + u], -1.0);
+  }
+#pragma unroll
+  for (int u = 0; u < strip; ++u)
+    if (k + u > q && k + u >= i && k + u < tiles && diagonal == (i == q + 1 && k + u == q + 1))
+      c[u].store(s.g_tile(i, k + u));
+}
+
+/// What step p does to tiles (i, k .. k + 3) of A1 - S R right of column p or below row p.
+__device__ void update_c(Tiles& s, int p, int i, int k, int tiles, bool diagonal) {
+  if ((k + strip <= p + 1 && i <= p) || i >= tiles) return;
+  const double* const left = i > p ? s.l[i] : i == p ? s.u_inverse[p & 1] : s.c_tile(i, p);
+  Accumulator c[strip];
+#pragma unroll
+  for (int u = 0; u < strip; ++u)
+    c[u] = i == p || k + u == p ? Accumulator::zero() : Accumulator::load(s.c_tile(i, k + u));
+#pragma unroll
+  for (int u = 0; u < strip; ++u)
+    c[u].add(left, k + u > p ? s.u_tile(p, k + u) : k + u == p ? s.l_inverse[p & 1] : s.c_tile(p, k + u), -1.0);
+#pragma unroll
+  for (int u = 0; u < strip; ++u)
+    if ((k + u > p || i > p) && k + u < tiles && diagonal == (i == p + 1 && k + u == p + 1))
+      c[u].store(s.c_tile(i, k + u));
+}
+
+/// The products of a step with its diagonal tiles, for tile row and column k. G: step q; A1 - S R: step p = q - 1.
+__device__ void scale_tiles(Tiles& s, int q, int k, int tiles, double* top) {
+  const int p = q - 1, lane = threadIdx.x % 32;
+  const bool on_g = q < tiles && k != q, on_c = p >= 0 && k != p;
+  double* const u = k > p ? s.u_tile(max(p, 0), k) : s.c_tile(max(p, 0), k);
+  if (on_c && k > p) {  // a tile of Ũ, and of R for good
+    const double* const r = s.r[p & 1][k];
+    const double* const c = s.c_tile(p, k);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int i = lane / 4, j = lane % 4 * 2 + h, e = in_tile(i, j);
+      const double signed_r = s.sign[8 * p + i] * r[e];
+      top[8 * p + i + (8 * k + j) * order] = signed_r * s.scale[8 * k + j];
+      u[e] = c[e] - signed_r;
+    }
+    __syncwarp();
+  }
+  auto g = Accumulator::zero(), row = Accumulator::zero(), col = Accumulator::zero();
+  if (on_g && k > q) g.add<true>(s.g_tile(q, q), s.g_tile(q, k));
+  if (on_g && k < q) g.add(s.g_tile(k, q), s.g_tile(q, q));
+  if (on_c) {
+    row.add(s.l_inverse[p & 1], u);
+    col.add(s.c_tile(k, p), s.u_inverse[p & 1]);
+  }
+  if (on_g) g.store(k > q ? s.r[q & 1][k] : s.g_tile(k, q));
+  if (!on_c) return;
+  row.store(u);
+  col.store(k > p ? s.l[k] : s.c_tile(k, p));
+  if (k > p) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) top[8 * k + lane / 4 + (8 * p + lane % 4 * 2 + h) * order] = col.c[h];
+  }
+}
+
+/// Both eliminations, A1 - S R one step behind G. One warp each has the diagonal tiles, which are brought up to date
+/// first; meanwhile the others finish the step before.
+__device__ bool eliminate(Tiles& s, int tiles, double* top) {
+  const int warp = threadIdx.x / 32;
+  bool good = true;
+  for (int q = 0; q <= tiles; ++q) {
+    const int p = q - 1;
+    if (warp == 0) {
+      if (q > 0) update_g(s, q - 1, q, q / strip * strip, tiles, true);
+      __syncwarp();
+      if (q < tiles) good = factor_g(s, q) && good;
+    } else if (warp == 1) {
+      if (p > 0) update_c(s, p - 1, p, p / strip * strip, tiles, true);
+      __syncwarp();
+      if (p >= 0) factor_c(s, p, top);
+    } else {
+      for (int e = warp - 2; e < most_tiles * 2; e += head_warps - 2) {
+        if (q > 0) update_g(s, q - 1, e / 2, e % 2 * strip, tiles, false);
+        if (p > 0) update_c(s, p - 1, e / 2, e % 2 * strip, tiles, false);
+      }
+    }
+    __syncthreads();
+    for (int k = warp; k < tiles; k += head_warps) scale_tiles(s, q, k, tiles, top);
+    __syncthreads();
+  }
+  return good;
+}
+
+/// Writes element (i, j) of an upper triangle with zeros below, f(i, j), for all threads.
 template <class F>
-__device__ void each_tile(F f) {
-#pragma unroll
-  for (int turn = 0; turn < 5; ++turn) {
-    const int k = threadIdx.x / 32 + turn * (head_threads / 32);
-    int col = 0;
-    while (tile_count(col + 1) <= k) ++col;
-    if (k < tile_count(order / 8)) f(turn, k - tile_count(col), col);
+__device__ void write_upper(double* out, int n, F f) {
+  for (int e = threadIdx.x; e < n * n; e += head_threads) {
+    const int i = e % n, j = e / n;
+    out[i + j * order] = i <= j ? f(i, j) : 0.0;
   }
 }
 
-/// T = -Ũ R^-1 S L^-T; u holds Ũ, `other` is overwritten.
+/// K = -R^-1 S L^-T and T = Ũ K. Tile k on or above the diagonal belongs to warp k mod 8, in both products; K takes the
+/// place of R^-1.
 template <class T>
-__device__ void form_t(const Elimination& e, double* u, double* other, const double* sign,
-                       const DeviceMatrix<Cuda, T>& t) {
-  const int lane = threadIdx.x % 32, n = static_cast<int>(t.rows);
-  double c[5][2];
+__device__ void form_t(Tiles& s, int tiles, const Head& head, const DeviceMatrix<Cuda, T>& t) {
+  constexpr int turns = (tile_count(most_tiles) + head_warps - 1) / head_warps;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n = static_cast<int>(t.rows);
+  Accumulator x[turns];
+  const auto each = [&](auto f) {
 #pragma unroll
-  for (int a = 0; a < 4; ++a)
-#pragma unroll
-    for (int b = 0; b < 4; ++b) {
-      const int i = e.y + 16 * a, k = e.x + 16 * b;
-      other[i * ld + k] = i <= k ? e.g[a][b] : 0.0;
+    for (int turn = 0; turn < turns; ++turn) {
+      const int e = warp + turn * head_warps;
+      int col = 0;
+      while (tile_count(col + 1) <= e) ++col;
+      if (col < tiles) f(turn, e - tile_count(col), col);
     }
+  };
+  for (int e = threadIdx.x; e < tile_count(tiles) * 64; e += head_threads) {  // -R^-1 S
+    int col = 0;
+    while (tile_count(col + 1) <= e / 64) ++col;
+    s.g[e / 64][e % 64] *= -s.sign[8 * col + e % 32 / 4];
+  }
+  for (int e = threadIdx.x; e < tiles * 64; e += head_threads) {  // L^-1 alone in the diagonal tiles
+    const int i = e % 8, j = e / 8 % 8;
+    double& z = s.c_tile(e / 64, e / 64)[in_tile(i, j)];
+    z = i > j ? z : i == j ? 1.0 : 0.0;
+  }
   __syncthreads();
-  each_tile([&](int turn, int row, int col) { multiply_tile<false>(c[turn], u, other, row, col, row, col + 1); });
-  __syncthreads();
-  each_tile([&](int turn, int row, int col) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int k = 8 * col + lane % 4 * 2 + h;
-      u[(8 * row + lane / 4) * ld + k] = k < n ? -sign[k] * c[turn][h] : 0.0;
-    }
+  write_upper(head.l, n, [&](int i, int j) { return s.c_tile(j / 8, i / 8)[in_tile(j % 8, i % 8)]; });
+  each([&](int turn, int row, int col) {
+    x[turn] = Accumulator::zero();
+    for (int k = row; k <= col; ++k) x[turn].template add<false, true>(s.g_tile(row, k), s.c_tile(col, k));
   });
-#pragma unroll
-  for (int a = 0; a < 4; ++a)
-#pragma unroll
-    for (int b = 0; b < 4; ++b) {
-      const int i = e.y + 16 * a, k = e.x + 16 * b;
-      other[i * ld + k] = i > k && i < n ? e.c[a][b] : i == k ? 1.0 : 0.0;
-    }
   __syncthreads();
-  each_tile([&](int turn, int row, int col) { multiply_tile<true>(c[turn], u, other, row, col, row, col + 1); });
-  each_tile([&](int turn, int row, int col) {
+  each([&](int turn, int row, int col) { x[turn].store(s.g_tile(row, col)); });
+  __syncthreads();
+  write_upper(head.k, n, [&](int i, int j) { return s.g_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)] / s.scale[i]; });
+  each([&](int turn, int row, int col) {
+    x[turn] = Accumulator::zero();
+    for (int k = row; k <= col; ++k) x[turn].add(s.u_tile(row, k), s.g_tile(k, col));
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int i = 8 * row + lane / 4, k = 8 * col + lane % 4 * 2 + h;
-      if (i < n && k < n) t.data[i + k * t.ld] = i <= k ? static_cast<T>(c[turn][h]) : T(0);
+      if (i < n && k < n) t.data[i + k * t.ld] = i <= k ? static_cast<T>(x[turn].c[h]) : T(0);
     }
   });
   for (int k = threadIdx.x; k < n * n; k += head_threads)
     if (k % n / 8 > k / n / 8) t.data[k % n + k / n * t.ld] = T(0);
 }
 
-/// Thread map: 16 x 16, each 4 x 4 elements of both matrices. Shared memory: head_bytes.
+/// Both matrices with columns of G scaled to one; past n columns G is the identity and A1 zero.
+template <class T>
+__device__ bool load_tiles(Tiles& s, int tiles, const DeviceMatrix<Cuda, double>& gram, const DeviceMatrix<Cuda, T>& a) {
+  const int n = static_cast<int>(a.cols);
+  bool good = true;
+  if (threadIdx.x < order) {
+    const int j = threadIdx.x;
+    const double d = j < n ? gram.data[j + j * gram.ld] : 1.0;
+    good = d >= least_diagonal && isfinite(d);
+    s.scale[j] = sqrt(d);
+  }
+  __syncthreads();
+#pragma unroll 4
+  for (int e = threadIdx.x; e < tiles * tiles * 64; e += head_threads) {
+    const int i = e % (8 * tiles), j = e / (8 * tiles);
+    const bool inside = i < n && j < n;
+    const double by = 1 / s.scale[j];
+    s.c_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)] = inside ? static_cast<double>(a.data[i + j * a.ld]) * by : 0.0;
+    if (i / 8 > j / 8) continue;
+    double x = i == j ? 1.0 : 0.0;
+    if (inside && i < j) x = gram.data[i + j * gram.ld] / s.scale[i] * by;
+    s.g_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)] = x;
+  }
+  return good;
+}
+
+/// Thread map: 8 warps, which share the tiles. Shared memory: Tiles.
 template <class T>
 __global__ void __launch_bounds__(head_threads)
     reflect_head_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, double> gram, ReflectPanel<Cuda, T> task,
                         Head head) {
   if (skipped(condition)) return;
   extern __shared__ double shared[];
-  double* const u = shared;
-  double* const other = u + order * ld;
-  double* const rows = other + order * ld;
-  double* const scale = rows + 2 * 3 * order;
-  double* const sign = scale + order;
-  const int n = static_cast<int>(task.panel.cols);
-  Elimination e;
-  e.x = threadIdx.x % 16, e.y = threadIdx.x / 16;
-  if (threadIdx.x < order) {
-    const int j = threadIdx.x;
-    const double d = j < n ? gram.data[j + j * gram.ld] : 1.0;
-    e.good = d >= least_diagonal && isfinite(d);
-    scale[j] = sqrt(d);
-  }
+  Tiles& s = *reinterpret_cast<Tiles*>(shared);
+  const int n = static_cast<int>(task.panel.cols), tiles = (n + 7) / 8;
+  bool good = load_tiles(s, tiles, gram, task.panel);
   __syncthreads();
-#pragma unroll
-  for (int a = 0; a < 4; ++a)
-#pragma unroll
-    for (int b = 0; b < 4; ++b) {
-      const int i = e.y + 16 * a, j = e.x + 16 * b;
-      const bool inside = i < n && j < n;
-      e.g[a][b] = i == j ? 1.0
-                  : inside ? gram.data[min(i, j) + max(i, j) * gram.ld] / scale[i] / scale[j]
-                           : 0.0;
-      e.c[a][b] = inside ? static_cast<double>(task.panel.data[i + j * task.panel.ld]) / scale[j] : 0.0;
-    }
-  for (int k = threadIdx.x; k < order * ld; k += head_threads) u[k] = 0.0;
-  e.template publish_g<0>(0, published(rows, 0));
-  __syncthreads();
-  e.template steps<0>(n, {}, rows, scale, {u, sign, head.top});
+  good = eliminate(s, tiles, head.top) && good;
   double sum = 0;
-#pragma unroll
-  for (int a = 0; a < 4; ++a)
-#pragma unroll
-    for (int b = 0; b < 4; ++b) {
-      const int i = e.y + 16 * a, j = e.x + 16 * b;
-      if (i < n && j < n) {
-        if (i <= j) sum = fma(e.g[a][b], e.g[a][b], sum);
-        head.w[i + j * order] = i <= j ? e.c[a][b] / scale[i] : 0.0;
-      }
+  for (int e = threadIdx.x; e < n * n; e += head_threads) {
+    const int i = e % n, j = e / n;
+    if (i <= j) {
+      const double x = s.g_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)];
+      sum = fma(x, x, sum);
     }
-  sum = block_reduce(e.good ? sum : HUGE_VAL, 0.0, Add{});
+  }
+  write_upper(head.w, n, [&](int i, int j) { return s.c_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)] / s.scale[i]; });
+  sum = block_reduce(good ? sum : HUGE_VAL, 0.0, Add{});
   // Ĝ's eigenvalues are at most n and their sum is n, so n - 1 of their reciprocals add up to (n - 1)^2 / n or more
   if (threadIdx.x == 0) *task.failed = sum - (n - 1.0) * (n - 1.0) / n <= task.limit ? 0 : 1;
-  form_t(e, u, other, sign, task.t);
+  form_t(s, tiles, head, task.t);
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -357,58 +447,70 @@ __device__ void store_pair(T* column, Index i, Index rows, double first, double 
   }
 }
 
-/// Thread map: a warp takes 16 rows below the panel's top; lane (g, t) holds rows 2g and 2g + 1 of columns t and t + 4
-/// of each 8. The last block writes the top. Shared memory: Ũ^-1 in the order of the products, 18 KiB.
-template <class T, bool aligned>
-__global__ void __launch_bounds__(32 * product_warps)
-    reflect_product_kernel(const std::int32_t* condition, ReflectPanel<Cuda, T> task, Head head) {
-  if (skipped(condition) || *task.failed != 0) return;
-  constexpr int tiles = order / 8;
-  __shared__ double s[tile_count(tiles) * 64];
-  const int n = static_cast<int>(task.panel.cols), lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  if (blockIdx.x == gridDim.x - 1) {
-    for (int k = threadIdx.x; k < n * n; k += 32 * product_warps) {
-      const int i = k % n, j = k / n;
-      const T x = static_cast<T>(head.top[i + j * order]);
-      task.panel.data[i + j * task.panel.ld] = x;
-      task.v.data[i + j * task.v.ld] = i > j ? x : T(i == j);
-    }
-    return;
-  }
-  const auto a = task.panel.block(n, 0, task.panel.rows - n, n), v = task.v.block(n, 0, task.panel.rows - n, n);
-  const Index i = (blockIdx.x * Index(product_warps) + threadIdx.x / 32) * product_rows + 2 * g;
-  double x[tiles][4];
-#pragma unroll
-  for (int k = 0; k < tiles; ++k)
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      double pair[2];
-      const int j = 8 * k + t + 4 * h;
-      load_pair<T, aligned>(a.data + j * a.ld, i, a.rows, j < n, pair);
-      x[k][2 * h] = pair[0], x[k][2 * h + 1] = pair[1];
-    }
-  for (int k = threadIdx.x; k < tile_count(tiles) * 64; k += 32 * product_warps) {
+/// An upper triangle in the order of the products: tile k, lane (g, t): elements (t, g) at k * 64 + lane, (t + 4, g) 32
+/// later.
+__device__ void stage_triangle(const double* w, int n, double* s) {
+  for (int k = threadIdx.x; k < tile_count(most_tiles) * 64; k += 32 * product_warps) {
     const int tile = k / 64, h = k / 32 % 2, l = k % 32;
     int col_tile = 0;
     while (tile_count(col_tile + 1) <= tile) ++col_tile;
     const int row = (tile - tile_count(col_tile)) * 8 + l % 4 + 4 * h, col = col_tile * 8 + l / 4;
-    s[k] = row < n && col < n ? head.w[row + col * order] : 0.0;
+    s[k] = row < n && col < n ? w[row + col * order] : 0.0;
   }
-  __syncthreads();
+}
+
+/// Thread map: a warp takes 16 rows; lane (g, t) holds rows 2g and 2g + 1 of columns t and t + 4 of each 8. Shared memory:
+/// Ũ^-1 and K, 36 KiB.
+template <class T, bool aligned>
+__global__ void __launch_bounds__(32 * product_warps)
+    reflect_product_kernel(const std::int32_t* condition, ReflectPanel<Cuda, T> task, Head head) {
+  if (skipped(condition) || *task.failed != 0) return;
+  __shared__ double w[tile_count(most_tiles) * 64], k[tile_count(most_tiles) * 64];
+  const auto a = task.panel;
+  const int n = static_cast<int>(a.cols), lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const Index first = (blockIdx.x * Index(product_warps) + threadIdx.x / 32) * product_rows, i = first + 2 * g;
+  double x[most_tiles][4];
 #pragma unroll
-  for (int col = 0; col < tiles; ++col) {
-    double c[4] = {};
+  for (int c = 0; c < most_tiles; ++c)
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      double pair[2];
+      const int j = 8 * c + t + 4 * h;
+      load_pair<T, aligned>(a.data + j * a.ld, i, a.rows, j < n, pair);
+      x[c][2 * h] = pair[0], x[c][2 * h + 1] = pair[1];
+    }
+  stage_triangle(head.w, n, w);
+  stage_triangle(head.k, n, k);
+  __syncthreads();  // also: a warp has read all of its rows before it writes some
+#pragma unroll
+  for (int col = 0; col < most_tiles; ++col) {
+    double v[4] = {}, y[4] = {};
 #pragma unroll
     for (int row = 0; row <= col; ++row) {
-      const double* w = s + tile_index(row, col) * 64 + lane;
-      mma_16x8x8(c, x[row], w[0], w[32]);
+      const int e = tile_index(row, col) * 64 + lane;
+      mma_16x8x8(v, x[row], w[e], w[e + 32]);
+      mma_16x8x8(y, x[row], k[e], k[e + 32]);
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int j = 8 * col + 2 * t + h;
       if (j >= n) continue;
-      store_pair<T, aligned>(a.data + j * a.ld, i, a.rows, c[h], c[2 + h]);
-      store_pair<T, aligned>(v.data + j * v.ld, i, a.rows, c[h], c[2 + h]);
+      double out[2] = {v[h], v[2 + h]};
+      if (first < n) {  // rows of the top: S R and L; V1 T = A1 K + L^-T
+#pragma unroll
+        for (int d = 0; d < 2; ++d) {
+          const double top = i + d < n ? head.top[i + d + j * order] : out[d];
+          if (i + d < n) {
+            y[2 * d + h] += head.l[i + d + j * order];
+            out[d] = i + d > j ? top : double(i + d == j);
+          }
+          if (i + d < a.rows) a.data[i + d + j * a.ld] = static_cast<T>(top);
+        }
+      } else {
+        store_pair<T, aligned>(a.data + j * a.ld, i, a.rows, out[0], out[1]);
+      }
+      store_pair<T, aligned>(task.v.data + j * task.v.ld, i, a.rows, out[0], out[1]);
+      store_pair<T, aligned>(task.y.data + j * task.y.ld, i, a.rows, y[h], y[2 + h]);
     }
   }
 }
@@ -420,23 +522,23 @@ void launch_reflect_panel(const Launch& launch, const ReflectPanel<Cuda, T>& tas
   const Index n = task.panel.cols, m = task.panel.rows;
   detail::check(n <= max_reflect && m >= n && task.panel.count == 1, ErrorCode::invalid_argument, "reflect_panel of ", m,
                 " x ", n, ": takes one matrix of up to ", max_reflect, " columns and at least as many rows");
-  constexpr Index used = 3 * order * order * 8;  // before the partial Gram matrices
+  constexpr Index used = 5 * order * order * 8;  // before the partial Gram matrices
   detail::check(scratch.bytes >= used + gram_partial_bytes(n), ErrorCode::invalid_argument, "reflect_panel needs ",
                 used + gram_partial_bytes(n), " bytes of scratch or more, got ", scratch.bytes);
   if (n == 0) return;
   auto* const small = reinterpret_cast<double*>(scratch.data);
   const DeviceMatrix<Cuda, double> gram{small, n, n, order, 0, 1};
-  const Head head{small + order * order, small + 2 * order * order};
+  const Head head{small + order * order, small + 2 * order * order, small + 3 * order * order,
+                  small + 4 * order * order};
   launch_gram(launch, task.panel, gram, {scratch.data + used, scratch.bytes - used});
 
-  check_cuda(cudaFuncSetAttribute(reflect_head_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, head_bytes),
+  check_cuda(cudaFuncSetAttribute(reflect_head_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(sizeof(Tiles))),
              "cudaFuncSetAttribute(reflect_panel)");
-  reflect_head_kernel<T><<<1, head_threads, head_bytes, launch.stream>>>(launch.condition, gram, task, head);
+  reflect_head_kernel<T><<<1, head_threads, int(sizeof(Tiles)), launch.stream>>>(launch.condition, gram, task, head);
   check_launch("reflect_panel's head kernel");
-  const auto below = task.panel.block(n, 0, m - n, n), v = task.v.block(n, 0, m - n, n);
-  const bool aligned = is_aligned<2>(below) && is_aligned<2>(v);
+  const bool aligned = is_aligned<2>(task.panel) && is_aligned<2>(task.v) && is_aligned<2>(task.y);
   constexpr Index rows = product_warps * product_rows;
-  const auto blocks = static_cast<unsigned>((m - n + rows - 1) / rows + 1);
+  const auto blocks = static_cast<unsigned>((m + rows - 1) / rows);
   auto* kernel = aligned ? reflect_product_kernel<T, true> : reflect_product_kernel<T, false>;
   kernel<<<blocks, 32 * product_warps, 0, launch.stream>>>(launch.condition, task, head);
   check_launch("reflect_panel's product kernel");
