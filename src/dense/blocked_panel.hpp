@@ -37,9 +37,9 @@ struct PanelMethod {
   bool cholesky(Index rows, Index cols) const { return cholesky_passes > 0 && rows >= 2 * cols; }
 };
 
-/// What reflect_panel's guard lets through: float sums in double may lose 29 bits, of which 4 are kept; double loses 6.
+/// What reflect_panel's guard lets through: float sums in double may lose 29 bits, of which 4 are kept; double loses 7.
 template <class T>
-constexpr double reflect_limit = sizeof(T) == 4 ? 0x1p25 : 0x1p6;
+constexpr double reflect_limit = sizeof(T) == 4 ? 0x1p25 : 0x1p7;
 
 /// The way of one panel.
 template <class B>

@@ -37,9 +37,9 @@ constexpr double least_diagonal = DBL_MIN * 4398046511104.0;  // 2^-1022 * 2^42
 /// What the head leaves for the product kernel, in scratch.
 struct Head {
   double* top;  // order x order: S R on and above the diagonal, L below
-  double* w;    // order x order, upper, zeros below: Ũ^-1
-  double* k;    // the same: K
-  double* l;    // the same: L^-T
+  double* w;    // Ũ^-1, and
+  double* k;    // K: tiles on and above the diagonal, as Tiles has them
+  double* l;    // order x order, upper, zeros below: L^-T
 };
 
 /// 1 / sqrt(x) and 1 / x to a unit or two in the last place, by Newton's method from 20 bits; the library's own are
@@ -70,7 +70,8 @@ struct Tiles {
   double r[2][most_tiles][64];                // a row of tiles of R, by parity of the step
   double l[most_tiles][64];                   // a column of tiles of L
   double l_inverse[2][64], u_inverse[2][64];  // of the diagonal tile, by parity
-  double scale[order], sign[order];
+  double scale[order], by[order];             // square roots of G's diagonal, and their reciprocals
+  double sign[order];                         // S
 
   __device__ double* g_tile(int row, int col) { return g[tile_index(row, col)]; }
   __device__ double* u_tile(int row, int col) { return u[tile_index(row, col)]; }
@@ -94,10 +95,16 @@ struct Accumulator {
   /// += sign op(A) B, op the transpose if asked for; or += sign A Bᵀ.
   template <bool transpose_a = false, bool transpose_b = false>
   __device__ void add(const double* a, const double* b, double sign = 1.0) {
+    const double both[2] = {sign, sign};
+    add<transpose_a, transpose_b>(a, b, both);
+  }
+  /// The same with a factor for columns t and t + 4 of op(A).
+  template <bool transpose_a = false, bool transpose_b = false>
+  __device__ void add(const double* a, const double* b, const double (&sign)[2]) {
     const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-      mma_8x8x4(c, sign * a[transpose_a ? lane + 32 * h : in_tile(g, t + 4 * h)],
+      mma_8x8x4(c, sign[h] * a[transpose_a ? lane + 32 * h : in_tile(g, t + 4 * h)],
                 b[transpose_b ? in_tile(g, t + 4 * h) : lane + 32 * h]);
   }
 };
@@ -296,8 +303,9 @@ __device__ bool eliminate(Tiles& s, int tiles, double* top) {
       if (p >= 0) factor_c(s, p, top);
     } else {
       for (int e = warp - 2; e < most_tiles * 2; e += head_warps - 2) {
-        if (q > 0) update_g(s, q - 1, e / 2, e % 2 * strip, tiles, false);
-        if (p > 0) update_c(s, p - 1, e / 2, e % 2 * strip, tiles, false);
+        const int first = (e + e / 2) % 2 * strip;  // left halves have less to do: every warp gets both kinds
+        if (q > 0) update_g(s, q - 1, e / 2, first, tiles, false);
+        if (p > 0) update_c(s, p - 1, e / 2, first, tiles, false);
       }
     }
     __syncthreads();
@@ -307,12 +315,16 @@ __device__ bool eliminate(Tiles& s, int tiles, double* top) {
   return good;
 }
 
-/// Writes element (i, j) of an upper triangle with zeros below, f(i, j), for all threads.
+/// f(element, row, col) for every element of the tiles on and above the diagonal, by all threads; elements are numbered
+/// as Tiles::g holds them.
 template <class F>
-__device__ void write_upper(double* out, int n, F f) {
-  for (int e = threadIdx.x; e < n * n; e += head_threads) {
-    const int i = e % n, j = e / n;
-    out[i + j * order] = i <= j ? f(i, j) : 0.0;
+__device__ void each_upper(F f) {
+  const int e = threadIdx.x % 64, row = e % 4 + e / 32 * 4, col = e / 4 % 8;
+  int tile_row = threadIdx.x / 64, tile_col = 0;
+  for (int k = threadIdx.x / 64; k < tile_count(most_tiles); k += head_threads / 64) {
+    while (tile_row > tile_col) tile_row -= ++tile_col;
+    f(64 * k + e, 8 * tile_row + row, 8 * tile_col + col);
+    tile_row += head_threads / 64;
   }
 }
 
@@ -332,26 +344,28 @@ __device__ void form_t(Tiles& s, int tiles, const Head& head, const DeviceMatrix
       if (col < tiles) f(turn, e - tile_count(col), col);
     }
   };
-  for (int e = threadIdx.x; e < tile_count(tiles) * 64; e += head_threads) {  // -R^-1 S
-    int col = 0;
-    while (tile_count(col + 1) <= e / 64) ++col;
-    s.g[e / 64][e % 64] *= -s.sign[8 * col + e % 32 / 4];
-  }
-  for (int e = threadIdx.x; e < tiles * 64; e += head_threads) {  // L^-1 alone in the diagonal tiles
+  for (int e = threadIdx.x; e < most_tiles * 64; e += head_threads) {  // L^-1 alone in the diagonal tiles
     const int i = e % 8, j = e / 8 % 8;
     double& z = s.c_tile(e / 64, e / 64)[in_tile(i, j)];
     z = i > j ? z : i == j ? 1.0 : 0.0;
   }
   __syncthreads();
-  write_upper(head.l, n, [&](int i, int j) { return s.c_tile(j / 8, i / 8)[in_tile(j % 8, i % 8)]; });
+#pragma unroll 4
+  for (int e = threadIdx.x; e < order * order; e += head_threads) {
+    const int i = e % order, j = e / order;
+    head.l[e] = i <= j ? s.c_tile(j / 8, i / 8)[in_tile(j % 8, i % 8)] : 0.0;
+  }
   each([&](int turn, int row, int col) {
     x[turn] = Accumulator::zero();
-    for (int k = row; k <= col; ++k) x[turn].template add<false, true>(s.g_tile(row, k), s.c_tile(col, k));
+    for (int k = row; k <= col; ++k) {
+      const double sign[2] = {-s.sign[8 * k + lane % 4], -s.sign[8 * k + lane % 4 + 4]};
+      x[turn].template add<false, true>(s.g_tile(row, k), s.c_tile(col, k), sign);
+    }
   });
   __syncthreads();
   each([&](int turn, int row, int col) { x[turn].store(s.g_tile(row, col)); });
   __syncthreads();
-  write_upper(head.k, n, [&](int i, int j) { return s.g_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)] / s.scale[i]; });
+  each_upper([&](int e, int i, int) { head.k[e] = s.g[0][e] * s.by[i]; });
   each([&](int turn, int row, int col) {
     x[turn] = Accumulator::zero();
     for (int k = row; k <= col; ++k) x[turn].add(s.u_tile(row, k), s.g_tile(k, col));
@@ -361,13 +375,15 @@ __device__ void form_t(Tiles& s, int tiles, const Head& head, const DeviceMatrix
       if (i < n && k < n) t.data[i + k * t.ld] = i <= k ? static_cast<T>(x[turn].c[h]) : T(0);
     }
   });
-  for (int k = threadIdx.x; k < n * n; k += head_threads)
-    if (k % n / 8 > k / n / 8) t.data[k % n + k / n * t.ld] = T(0);
+  for (int e = threadIdx.x; e < order * order; e += head_threads) {
+    const int i = e % order, j = e / order;
+    if (i / 8 > j / 8 && i < n) t.data[i + j * t.ld] = T(0);
+  }
 }
 
 /// Both matrices with columns of G scaled to one; past n columns G is the identity and A1 zero.
 template <class T>
-__device__ bool load_tiles(Tiles& s, int tiles, const DeviceMatrix<Cuda, double>& gram, const DeviceMatrix<Cuda, T>& a) {
+__device__ bool load_tiles(Tiles& s, const DeviceMatrix<Cuda, double>& gram, const DeviceMatrix<Cuda, T>& a) {
   const int n = static_cast<int>(a.cols);
   bool good = true;
   if (threadIdx.x < order) {
@@ -375,18 +391,23 @@ __device__ bool load_tiles(Tiles& s, int tiles, const DeviceMatrix<Cuda, double>
     const double d = j < n ? gram.data[j + j * gram.ld] : 1.0;
     good = d >= least_diagonal && isfinite(d);
     s.scale[j] = sqrt(d);
+    s.by[j] = 1 / s.scale[j];
+  }
+  constexpr int turns = order * order / head_threads;
+  double x[turns], y[turns];  // all on their way before the first is used
+#pragma unroll
+  for (int u = 0; u < turns; ++u) {
+    const int e = threadIdx.x + u * head_threads, i = e % order, j = e / order;
+    const bool inside = i < n && j < n;
+    x[u] = inside && i < j ? gram.data[i + j * gram.ld] : i == j ? 1.0 : 0.0;
+    y[u] = inside ? static_cast<double>(a.data[i + j * a.ld]) : 0.0;
   }
   __syncthreads();
-#pragma unroll 4
-  for (int e = threadIdx.x; e < tiles * tiles * 64; e += head_threads) {
-    const int i = e % (8 * tiles), j = e / (8 * tiles);
-    const bool inside = i < n && j < n;
-    const double by = 1 / s.scale[j];
-    s.c_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)] = inside ? static_cast<double>(a.data[i + j * a.ld]) * by : 0.0;
-    if (i / 8 > j / 8) continue;
-    double x = i == j ? 1.0 : 0.0;
-    if (inside && i < j) x = gram.data[i + j * gram.ld] / s.scale[i] * by;
-    s.g_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)] = x;
+#pragma unroll
+  for (int u = 0; u < turns; ++u) {
+    const int e = threadIdx.x + u * head_threads, i = e % order, j = e / order;
+    s.c_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)] = y[u] * s.by[j];
+    if (i / 8 <= j / 8) s.g_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)] = i == j ? 1.0 : x[u] * s.by[i] * s.by[j];
   }
   return good;
 }
@@ -400,18 +421,16 @@ __global__ void __launch_bounds__(head_threads)
   extern __shared__ double shared[];
   Tiles& s = *reinterpret_cast<Tiles*>(shared);
   const int n = static_cast<int>(task.panel.cols), tiles = (n + 7) / 8;
-  bool good = load_tiles(s, tiles, gram, task.panel);
+  bool good = load_tiles(s, gram, task.panel);
   __syncthreads();
   good = eliminate(s, tiles, head.top) && good;
   double sum = 0;
-  for (int e = threadIdx.x; e < n * n; e += head_threads) {
-    const int i = e % n, j = e / n;
-    if (i <= j) {
-      const double x = s.g_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)];
-      sum = fma(x, x, sum);
-    }
-  }
-  write_upper(head.w, n, [&](int i, int j) { return s.c_tile(i / 8, j / 8)[in_tile(i % 8, j % 8)] / s.scale[i]; });
+  each_upper([&](int e, int i, int j) {
+    const double x = s.g[0][e];
+    if (i <= j && j < n) sum = fma(x, x, sum);
+    const double w = s.c_tile(i / 8, j / 8)[e % 64];
+    head.w[e] = i <= j ? w * s.by[i] : 0.0;
+  });
   sum = block_reduce(good ? sum : HUGE_VAL, 0.0, Add{});
   // Ĝ's eigenvalues are at most n and their sum is n, so n - 1 of their reciprocals add up to (n - 1)^2 / n or more
   if (threadIdx.x == 0) *task.failed = sum - (n - 1.0) * (n - 1.0) / n <= task.limit ? 0 : 1;
@@ -447,18 +466,6 @@ __device__ void store_pair(T* column, Index i, Index rows, double first, double 
   }
 }
 
-/// An upper triangle in the order of the products: tile k, lane (g, t): elements (t, g) at k * 64 + lane, (t + 4, g) 32
-/// later.
-__device__ void stage_triangle(const double* w, int n, double* s) {
-  for (int k = threadIdx.x; k < tile_count(most_tiles) * 64; k += 32 * product_warps) {
-    const int tile = k / 64, h = k / 32 % 2, l = k % 32;
-    int col_tile = 0;
-    while (tile_count(col_tile + 1) <= tile) ++col_tile;
-    const int row = (tile - tile_count(col_tile)) * 8 + l % 4 + 4 * h, col = col_tile * 8 + l / 4;
-    s[k] = row < n && col < n ? w[row + col * order] : 0.0;
-  }
-}
-
 /// Thread map: a warp takes 16 rows; lane (g, t) holds rows 2g and 2g + 1 of columns t and t + 4 of each 8. Shared memory:
 /// Ũ^-1 and K, 36 KiB.
 template <class T, bool aligned>
@@ -479,8 +486,8 @@ __global__ void __launch_bounds__(32 * product_warps)
       load_pair<T, aligned>(a.data + j * a.ld, i, a.rows, j < n, pair);
       x[c][2 * h] = pair[0], x[c][2 * h + 1] = pair[1];
     }
-  stage_triangle(head.w, n, w);
-  stage_triangle(head.k, n, k);
+#pragma unroll 6
+  for (int e = threadIdx.x; e < tile_count(most_tiles) * 64; e += 32 * product_warps) w[e] = head.w[e], k[e] = head.k[e];
   __syncthreads();  // also: a warp has read all of its rows before it writes some
 #pragma unroll
   for (int col = 0; col < most_tiles; ++col) {
