@@ -26,7 +26,7 @@ constexpr Index least_rows = 128;  // of a block, where more blocks would only w
 constexpr int threads = 256;
 constexpr int warps = threads / 32;
 constexpr int order = max_reflect;
-constexpr int depth = 8;   // elements of a column that a lane loads at a time
+constexpr int depth = 4, together = 4;  // elements of a column that a lane loads at a time, and of how many columns
 constexpr double least_square = 0x1p-960;
 
 /// Shared memory of a block besides x.
@@ -103,34 +103,46 @@ __device__ void pass(const Share<T>& s, Block& b, int j, double factor, double* 
     next[i] = i > diagonal ? y : 0.0;
   }
   __syncthreads();
-  for (int k = warp; k < n; k += warps) {
-    T* const column = share + k * s.a.ld;
-    const double w = j > 0 && k > j ? b.w[k] : 0.0;  // 0: a column that stays
-    double p = 0;
+  for (int k0 = warp; k0 < n; k0 += warps * together) {
+    double p[together] = {}, w[together];  // of columns k0 + u * warps; w = 0: a column that stays
+#pragma unroll
+    for (int u = 0; u < together; ++u) {
+      const int k = k0 + u * warps;
+      w[u] = j > 0 && k > j && k < n ? b.w[k] : 0.0;
+    }
     for (int base = lane; base < rows; base += 32 * depth) {
-      T old[depth];  // all on their way before the first is used
+      T old[together][depth];  // all on their way before the first is used
       double v[depth], y[depth];
 #pragma unroll
       for (int d = 0; d < depth; ++d) {
         const int i = base + 32 * d;
-        old[d] = i < rows ? column[i] : T(0);
-        v[d] = w != 0 && i < rows ? x[i] : 0.0;
+#pragma unroll
+        for (int u = 0; u < together; ++u)
+          old[u][d] = i < rows && k0 + u * warps < n ? share[i + (k0 + u * warps) * s.a.ld] : T(0);
+        v[d] = j > 0 && i < rows ? x[i] : 0.0;
         y[d] = i < rows ? next[i] : 0.0;
       }
 #pragma unroll
-      for (int d = 0; d < depth; ++d) {
-        if (w != 0) old[d] = static_cast<T>(fma(-w, v[d], static_cast<double>(old[d])));
-        p = fma(y[d], static_cast<double>(old[d]), p);
-      }
+      for (int u = 0; u < together; ++u)
 #pragma unroll
-      for (int d = 0; d < depth; ++d) {
-        const int i = base + 32 * d;
-        if (w != 0 && i < rows) column[i] = old[d];
-        if (i == diagonal) sums[order + k] = old[d];
-      }
+        for (int d = 0; d < depth; ++d) {
+          if (w[u] != 0) old[u][d] = static_cast<T>(fma(-w[u], v[d], static_cast<double>(old[u][d])));
+          p[u] = fma(y[d], static_cast<double>(old[u][d]), p[u]);
+        }
+#pragma unroll
+      for (int u = 0; u < together; ++u)
+#pragma unroll
+        for (int d = 0; d < depth; ++d) {
+          const int i = base + 32 * d, k = k0 + u * warps;
+          if (w[u] != 0 && i < rows) share[i + k * s.a.ld] = old[u][d];
+          if (i == diagonal && k < n) sums[order + k] = old[u][d];
+        }
     }
-    p = warp_sum(p);
-    if (lane == 0) sums[k] = p;
+#pragma unroll
+    for (int u = 0; u < together; ++u) {
+      p[u] = warp_sum(p[u]);
+      if (lane == 0 && k0 + u * warps < n) sums[k0 + u * warps] = p[u];
+    }
   }
 }
 
