@@ -82,7 +82,7 @@ TYPED_TEST(QrRepeat, RefactorEqualsAFreshFactorization) {
 /// With all memory taken by somebody else, a matrix on the device can still be factored again.
 TYPED_TEST(QrRepeat, RefactorAllocatesNothing) {
   using T = typename TypeParam::Scalar;
-  const Context context = fresh_context(this->backend, std::int64_t{8} << 20);
+  const Context context = fresh_context(this->backend, std::int64_t{16} << 20);
   for (const Combo combo : all_combos()) {
     SCOPED_TRACE(to_string(combo));
     const auto a = random_normal<T>(1200, 32, 21), b = random_normal<T>(1200, 32, 22);

@@ -62,7 +62,7 @@ TYPED_TEST(QrStorage, WritesRAndQIntoTheCallersMatrices) {
         }
         f.q_into(q.mutable_view());
         context.copy<T>(std::as_const(q).view(), got_q.view());
-        EXPECT_EQ(got_q, this->host(f.q()));
+        EXPECT_TRUE(is_qr_of(a, got_q, got_r)) << "formed where it lies, by products that depend on its alignment";
       }
       Dense<T> wrong(k + 1, s.cols);
       EXPECT_TRUE(refuses([&] { f.r_into(wrong.view()); }, ErrorCode::invalid_argument, {std::to_string(k + 1)}));

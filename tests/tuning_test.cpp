@@ -25,7 +25,7 @@ TYPED_TEST(Tuning, ChangesNoResultBeyondRounding) {
   const auto before = engine->tuning();
   const Dense<T> a = random_normal<T>(410, 70, 5);
   const std::vector<std::pair<std::string, std::int64_t>> extremes[] = {
-      {{"panel_cols", 1}, {"min_block_rows", 2}, {"arity", 2}, {"widest_single_panel", 0}},
+      {{"panel_cols", 1}, {"min_block_rows", 16}, {"arity", 2}, {"widest_single_panel", 0}},
       {{"panel_cols", 4096}, {"min_block_rows", 1 << 20}, {"arity", 1024}, {"inner", 7}},
       {{"prefers_cholesky", 1}, {"narrowest_cholesky", 1}, {"cholesky_rows_per_col", 1}},
       {{"prefers_cholesky", 0}, {"widest_caqr", 0}, {"cholesky_panels", 0}, {"blocked_panel_cols", 5}, {"block_cols", 13}},

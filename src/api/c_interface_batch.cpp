@@ -145,7 +145,7 @@ int qrane_batch_qr_info(const qrane_batch_qr* qr, qrane_factor_info* info) {
     check_not_null(qr, "qr");
     check_struct(info, "info");
     qrane_factor_info result = QRANE_FACTOR_INFO_INIT;
-    const qrane::Plan& plan = std::visit([](const auto& f) -> const qrane::Plan& { return f.plan(); }, qr->qr);
+    const qrane::Plan& plan = *std::visit([](const auto& f) { return &f.plan(); }, qr->qr);
     result.rows = plan.rows;
     result.cols = plan.cols;
     result.scalar_bytes = plan.scalar_bytes;

@@ -222,8 +222,9 @@ struct RobustPcaVerdict {
 
 /// Optional: the SVD R = U diag(sigma) Vᵀ of a small triangle, or V and sigma from G = RᵀR, and the product of them that
 /// is asked for. A backend with `small_svd(task)`, `max_small_svd()` (largest n) and `small_svd_work(n)` (doubles) spares
-/// the way over the host. Singular values are right to the rounding of the largest (from G: of its square); U and V are
-/// orthonormal whatever the rank. NaN or Inf makes everything NaN.
+/// the way over the host. Singular values are right to the rounding of the largest (from G: of its square). From G, V
+/// is orthonormal whatever the rank; from R, U and V are while sigma_1 < `orthonormal_to` sigma_n, which a caller asks by
+/// `most_condition`. NaN or Inf makes everything NaN.
 template <class B>
 struct SmallSvd {
   enum class Product {
@@ -231,6 +232,7 @@ struct SmallSvd {
     threshold,  // V diag(max(0, 1 - threshold / sigma)) Vᵀ
     whiten      // V diag(1 / sigma), so that A V diag(1 / sigma) = U for AᵀA = G
   };
+  static constexpr double orthonormal_to = 0x1p40;
   DeviceMatrix<B, double> r;                     // in: n x n, upper triangle read: R, or G
   bool gram = false;                             // r holds G
   DeviceMatrix<B, double> guess;                 // in, with G: an orthonormal matrix near V, or null

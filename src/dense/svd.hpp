@@ -152,9 +152,21 @@ class TallSvd {
       f.run(a_);
       queue_.widen(f.r_source(), r_);
       backend::SmallSvd<B> task = small_task();
-      if (options_.vectors) task.u = product_;
+      if (options_.vectors) {
+        queue_.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
+        task.u = product_;
+        task.most_condition = backend::SmallSvd<B>::orthonormal_to;
+        task.failed = failed_;
+      }
       queue_.small_svd(task);
-      if (options_.vectors) lift_u(f);
+      if (options_.vectors) {
+        std::int32_t deficient = 0;
+        queue_.download(failed_, &deficient, 1);
+        if (deficient != 0)
+          finish_on_host(f);
+        else
+          lift_u(f);
+      }
       queue_.synchronize();  // f goes
     }
   }
@@ -196,15 +208,20 @@ class TallSvd {
   }
 
   void run_on_host() {
-    on_host_ = true;
     Factorization<B, T> f(queue_, plan_qr());
     f.run(a_);
+    finish_on_host(f);
+    queue_.synchronize();  // f goes
+  }
+
+  /// R = U_R S Vᵀ by LAPACK, and U := Q U_R.
+  void finish_on_host(Factorization<B, T>& f) {
+    on_host_ = true;
     HostMatrix r = to_host_matrix<B, T>(queue_, f.r_source());
     for (Index j = 0; j < r.cols; ++j)
       for (Index i = j + 1; i < r.rows; ++i) r(i, j) = 0;
     small_ = host_svd(std::move(r), options_.vectors);
     if (options_.vectors) multiply_q(f, from_host_matrix<T>(small_.u), as_device<B>(u_.view()));
-    queue_.synchronize();
   }
 
   Queue& queue_;

@@ -69,7 +69,7 @@ void for_each_parameter(Tuning& t, Visitor&& visit) {
   visit("panel_cols", t.panel_cols, 1, 4096);
   visit("inner", t.inner, 1, 256);
   visit("block_bytes", t.block_bytes, 0, any);
-  visit("min_block_rows", t.min_block_rows, 2, any);
+  visit("min_block_rows", t.min_block_rows, 16, any);  // a deep tree of tiny leaves adds up its roundings
   visit("min_rows_per_col", t.min_rows_per_col, 1, 1024);
   visit("arity", t.arity, 2, 1024);
   visit("blocked_panel_cols", t.blocked_panel_cols, 1, 4096);

@@ -4,7 +4,7 @@
 //
 //   from R    L = Rᵀ: its columns are rotated to L J = V diag(sigma), so V comes from the columns themselves and only
 //             J = U, when it is asked for, is carried along. R's diagonal is kept away from zero by 2^-60 of its row's
-//             largest element, which makes L nonsingular and V orthonormal whatever the rank.
+//             largest element, which makes L nonsingular; V is orthonormal up to a condition near 2^40.
 //   from G    (Veselić, Hari, "A note on a one-sided Jacobi algorithm", 1989) G + d I = L Lᵀ, the same on L, and
 //             sigma^2 = ‖l_j‖^2 - d. The shift d is the rounding of the largest, so the factorization cannot break down.
 //   with a guess V0: B = V0ᵀ G V0 in place of G, nearly diagonal: two or three sweeps in place of six to eight;
