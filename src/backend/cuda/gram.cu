@@ -351,7 +351,9 @@ void launch_gram(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const Dev
   const bool aligned = is_aligned<16 / sizeof(T)>(a);
   const Choice<T> choice = choose<T>(a.cols, aligned);
   const Index useful = std::max<Index>((a.rows + choice.least_rows - 1) / choice.least_rows, 1);
-  const auto blocks = static_cast<int>(std::min({most, useful, choice.resident}));
+  // The roundings of a long sum on the tensor cores add up: double columns of many rows take more and shorter ones.
+  const Index waves = sizeof(T) == 8 && a.cols <= max_narrow ? std::clamp<Index>(a.rows >> 18, 1, 8) : 1;
+  const auto blocks = static_cast<int>(std::min({most, useful, waves * choice.resident}));
   if (choice.narrow != nullptr) {
     choice.narrow<<<blocks, choice.threads, choice.shared_bytes, launch.stream>>>(launch.condition, a, partial);
   } else {
