@@ -9,6 +9,7 @@
 
 #include <qrane/context.hpp>
 #include <qrane/matrix.hpp>
+#include <qrane/update.hpp>
 
 namespace qrane {
 
@@ -38,6 +39,7 @@ enum class QForm {
   thin,      ///< Q explicit, m x min(m, n)
   lapack,    ///< as implicit, and V and tau are those of LAPACK's geqrf
   none,      ///< R only
+  full,      ///< Q explicit, m x m: for factorizations that are updated
 };
 
 /// How `blocked` factors its panels. A Cholesky panel carries its guard and its tree with it.
@@ -134,7 +136,9 @@ struct Reflectors {
 namespace detail {
 template <class T>
 class QRState;
-}
+template <class T>
+struct UpdateRequest;
+}  // namespace detail
 
 /// A factorization. Results live where the input lived; reading a host result waits for the device.
 template <class T>
@@ -193,11 +197,53 @@ class QR {
   /// captured from the context's stream replays it.
   void refactor(MatrixView<const T> a);
 
+  // -- updates (update.hpp) ---------------------------------------------------------------------------------------
+  // Each takes A to A~ and the factorization to that of A~, of the same form, in memory that grows by halves; k is
+  // 0-based. The first one copies the factors. Blocks may lie in host or device memory, in any layout; nothing of the size
+  // of A travels to the host. Any m and n are legal before and after, 0 included. Where R loses rank by it Q stays
+  // orthonormal and the rank shows in R. Throws Error{invalid_argument} for k, p or shapes that do not fit,
+  // Error{not_finite} with check_finite, Error{unavailable} for what the form does not give (said below),
+  // Error{out_of_memory}; then the factorization is as it was.
+
+  /// A with the rows u (p x n) before row k, 0 <= k <= m. e: their right-hand sides, p x nrhs, when some are attached.
+  UpdateReport insert_rows(Index k, MatrixView<const T> u, MatrixView<const T> e = {},
+                           const UpdateOptions<T>& options = {});
+  /// A without its rows k .. k+p-1. QForm::none needs options.removed, and may refuse (UpdateReport::refused).
+  UpdateReport delete_rows(Index k, Index p, const UpdateOptions<T>& options = {});
+  /// A with the columns u (m x p) before column k, 0 <= k <= n. QForm::none needs options.updated.
+  UpdateReport insert_columns(Index k, MatrixView<const T> u, const UpdateOptions<T>& options = {});
+  /// A without its columns k .. k+p-1.
+  UpdateReport delete_columns(Index k, Index p, const UpdateOptions<T>& options = {});
+  /// A + U Vᵀ, U m x p and V n x p. QForm::none needs options.updated.
+  UpdateReport rank_k_update(MatrixView<const T> u, MatrixView<const T> v, const UpdateOptions<T>& options = {});
+  /// What one of them would do now: the candidates and the choice (its measured fields are empty).
+  UpdateReport plan_update(Change change, Index k, Index p, const UpdateOptions<T>& options = {}) const;
+  /// From now on every report has the time that the update took on the device (which waits for it).
+  void time_updates(bool on);
+
+  /// From now on d = Qᵀb and the residual norms of b's columns (m x nrhs) are kept up to date; with QForm::none that
+  /// needs `a`, the matrix as it is, lent for this call. An empty b ends it.
+  void attach(MatrixView<const T> b, MatrixView<const T> a = {});
+  /// Least-squares solution for the attached right-hand sides, of the updated matrix.
+  Solution<T> solve(const SolveOptions& options = {}) const;
+  /// The leading min(m, n) rows of Qᵀb, x nrhs.
+  Matrix<T> projected() const;
+  /// ‖A x - b‖_2 of every attached right-hand side, from what has been kept.
+  std::vector<double> residual_norms() const;
+  /// How far the factorization has drifted, in units of decision 9's limits ((min(m, n) + 10) u): of an explicit Q its loss
+  /// of orthogonality, estimated by products with a few vectors, and with `a`, the matrix as it is, the residual too (the
+  /// only one where Q is not explicit). Waits.
+  double drift(MatrixView<const T> a = {}) const;
+  /// Updates with options.queued that were refused since the last call (waits).
+  Index refused_updates();
+
   /// For qrane itself.
   explicit QR(std::unique_ptr<detail::QRState<T>> state);
   detail::QRState<T>& state() const { return *state_; }
 
  private:
+  UpdateReport change(const detail::UpdateRequest<T>& request);
+  detail::QRState<T>& updatable();
   std::unique_ptr<detail::QRState<T>> state_;
 };
 

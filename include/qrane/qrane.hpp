@@ -10,4 +10,5 @@
 #include <qrane/qr.hpp>
 #include <qrane/robust_pca.hpp>
 #include <qrane/svd.hpp>
+#include <qrane/update.hpp>
 #include <qrane/version.hpp>

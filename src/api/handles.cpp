@@ -91,6 +91,68 @@ void QR<T>::refactor(MatrixView<const T> a) {
 }
 
 template <class T>
+detail::QRState<T>& QR<T>::updatable() {
+  if (auto grown = state_->updatable()) state_ = std::move(grown);
+  return *state_;
+}
+template <class T>
+UpdateReport QR<T>::change(const detail::UpdateRequest<T>& request) {
+  return updatable().update(request);
+}
+template <class T>
+UpdateReport QR<T>::insert_rows(Index k, MatrixView<const T> u, MatrixView<const T> e, const UpdateOptions<T>& options) {
+  return change({Change::insert_rows, k, u.rows, u, {}, e, options});
+}
+template <class T>
+UpdateReport QR<T>::delete_rows(Index k, Index p, const UpdateOptions<T>& options) {
+  return change({Change::delete_rows, k, p, {}, {}, {}, options});
+}
+template <class T>
+UpdateReport QR<T>::insert_columns(Index k, MatrixView<const T> u, const UpdateOptions<T>& options) {
+  return change({Change::insert_columns, k, u.cols, u, {}, {}, options});
+}
+template <class T>
+UpdateReport QR<T>::delete_columns(Index k, Index p, const UpdateOptions<T>& options) {
+  return change({Change::delete_columns, k, p, {}, {}, {}, options});
+}
+template <class T>
+UpdateReport QR<T>::rank_k_update(MatrixView<const T> u, MatrixView<const T> v, const UpdateOptions<T>& options) {
+  return change({Change::rank_k, 0, u.cols, u, v, {}, options});
+}
+template <class T>
+UpdateReport QR<T>::plan_update(Change change, Index k, Index p, const UpdateOptions<T>& options) const {
+  return state_->plan_update(change, k, p, options);
+}
+template <class T>
+void QR<T>::time_updates(bool on) {
+  updatable().time_updates(on);
+}
+template <class T>
+void QR<T>::attach(MatrixView<const T> b, MatrixView<const T> a) {
+  updatable().attach(b, a);
+}
+template <class T>
+Solution<T> QR<T>::solve(const SolveOptions& options) const {
+  return state_->solve_attached(options);
+}
+template <class T>
+Matrix<T> QR<T>::projected() const {
+  return state_->projected();
+}
+template <class T>
+std::vector<double> QR<T>::residual_norms() const {
+  return state_->residual_norms();
+}
+template <class T>
+double QR<T>::drift(MatrixView<const T> a) const {
+  return state_->drift(a);
+}
+template <class T>
+Index QR<T>::refused_updates() {
+  return state_->refused_updates();
+}
+
+template <class T>
 BatchQR<T>::BatchQR(std::unique_ptr<detail::QRState<T>> state) : state_(std::move(state)) {}
 template <class T>
 BatchQR<T>::BatchQR(BatchQR&&) noexcept = default;

@@ -350,6 +350,28 @@ struct FormAbsorbed {
   DeviceMatrix<B, T> q;                           // out: m x n
 };
 
+/// Optional, updates of an explicit Q: a chain of orthogonal blocks applied from the right, one after another, to the
+/// columns of X, with p columns (the carry) that every block shares. Block j stands on the columns J_j = first + j * block
+/// .. of X (the last one may be narrower) and on the carry; H_j is square, of order |J_j| + p, at h + j * (block + p)^2
+/// with leading dimension |J_j| + p.
+///
+///   down:  j = 0, 1, ...   [ X(:, J_j + shift) | carry ] := [ carry | X(:, J_j) ] H_j       shift <= 0
+///   up:    j = last, ...   [ carry | X(:, J_j + shift) ] := [ X(:, J_j) | carry ] H_j       shift >= 0
+///
+/// |shift| <= p. The carry is `carry_in` at first (null data: zeros) and goes to `carry_out` at last (null data: dropped);
+/// both have X's rows and p columns and may be columns of X: carry_in is read before, carry_out written after all blocks.
+/// Rows of X are independent. A backend with `sweep(task)` has max_sweep_carry(T), the largest p, and max_sweep_block(T).
+template <class B, class T>
+struct Sweep {
+  DeviceMatrix<B, T> x;  // rows x any, batched
+  DeviceMatrix<B, T> carry_in, carry_out;
+  typename B::template Pointer<T> h{};
+  Index h_stride = 0;    // between the chains of a batch
+  Index first = 0, cols = 0;  // columns of X that the blocks stand on
+  Index block = 0, p = 0, shift = 0;
+  bool down = true;
+};
+
 /// Scratch a kernel needs is asked of the queue beforehand and passed in: bytes for `gram`, `multiply_wide`
 /// and the reductions (they convert or sum in chunks that fit whatever is given, at least the minimum).
 template <class B>

@@ -18,8 +18,11 @@ constexpr std::array<std::pair<Algorithm, const char*>, 6> algorithm_names{{{Alg
                                                                             {Algorithm::blocked, "blocked"},
                                                                             {Algorithm::cholesky_qr, "cholesky_qr"},
                                                                             {Algorithm::householder, "householder"}}};
-constexpr std::array<std::pair<QForm, const char*>, 4> form_names{
-    {{QForm::implicit, "implicit"}, {QForm::thin, "thin"}, {QForm::lapack, "lapack"}, {QForm::none, "none"}}};
+constexpr std::array<std::pair<QForm, const char*>, 5> form_names{{{QForm::implicit, "implicit"},
+                                                                {QForm::thin, "thin"},
+                                                                {QForm::lapack, "lapack"},
+                                                                {QForm::none, "none"},
+                                                                {QForm::full, "full"}}};
 
 constexpr std::array<std::pair<Stage, const char*>, 5> stage_names{{{Stage::planned, "planned"},
                                                                     {Stage::one_pass, "one pass"},
