@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary on the CPU: the reference that tests trust, and a product of its own.
-// Every call is finished when it returns. Files: queue.cpp (memory, movement, reductions, products),
+// Every call is finished when it returns. Files: queue.cpp (memory, movement, reductions), products.cpp,
 // panel.cpp (QR tile kernels), small.cpp (Cholesky, reconstruction), small_svd.cpp, robust_pca.cpp.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -20,6 +21,10 @@ class Queue {
  public:
   /// threads = 0: all cores. memory_limit_bytes = 0: no limit but the machine's.
   explicit Queue(int threads = 0, std::int64_t memory_limit_bytes = 0);
+
+  /// Tests set this: memory is then handed out full of bytes that make NaN in both precisions and set every flag, so
+  /// that a result that depends on unset memory shows.
+  static inline std::atomic<bool> poison = false;
 
   std::byte* allocate(Index bytes);
   void release(std::byte* p);
