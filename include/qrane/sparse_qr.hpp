@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sparse QR, A P = Q R. Analysis: a column ordering and the tree of frontal matrices, from the pattern alone, on the
+// CPU, once for all matrices of the pattern. (Algorithm 980, sections 2.1 and 3.4; Davis, ACM TOMS 38(1), 2011.)
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <qrane/context.hpp>
+#include <qrane/error.hpp>
+#include <qrane/matrix.hpp>
+
+namespace qrane::sparse {
+
+/// Compressed columns or rows, or one (row, column) for each entry.
+enum class Storage { columns, rows, triplets };
+
+/// Where the entries of a rows x cols matrix are: 0-based, in host memory, owned by somebody else. Entries may come in
+/// any order and more than once (values are then summed); an entry whose value is zero is still part of the pattern.
+struct Pattern {
+  Index rows = 0;
+  Index cols = 0;
+  Index entries = 0;
+  Storage storage = Storage::columns;
+  const Index* pointers =
+      nullptr;  ///< columns: cols + 1; rows: rows + 1; entry p of line k: pointers[k] <= p < pointers[k + 1]
+  const Index* row_indices = nullptr;  ///< columns, triplets: entries
+  const Index* col_indices = nullptr;  ///< rows, triplets: entries
+};
+
+/// A Pattern and the value of each of its entries, in the same order. T is float or double.
+template <class T>
+struct SparseView : Pattern {
+  const T* values = nullptr;
+};
+
+/// Compressed columns: pointers has cols + 1 numbers, row_indices and values pointers[cols].
+template <class T>
+SparseView<T> by_columns(Index rows, Index cols, const Index* pointers, const Index* row_indices, const T* values) {
+  return {{rows, cols, cols > 0 && pointers ? pointers[cols] : 0, Storage::columns, pointers, row_indices, nullptr},
+          values};
+}
+/// Compressed rows: pointers has rows + 1 numbers, col_indices and values pointers[rows].
+template <class T>
+SparseView<T> by_rows(Index rows, Index cols, const Index* pointers, const Index* col_indices, const T* values) {
+  return {{rows, cols, rows > 0 && pointers ? pointers[rows] : 0, Storage::rows, pointers, nullptr, col_indices},
+          values};
+}
+/// One (row, column, value) for each of `entries` entries.
+template <class T>
+SparseView<T> by_triplets(Index rows, Index cols, Index entries, const Index* row_indices, const Index* col_indices,
+                          const T* values) {
+  return {{rows, cols, entries, Storage::triplets, nullptr, row_indices, col_indices}, values};
+}
+
+/// Which columns are eliminated first.
+enum class Ordering {
+  automatic,  ///< colamd, and the costlier ones where colamd's flops say that they may pay; the fewest flops win
+  colamd,     ///< column approximate minimum degree, on A (Davis, Gilbert, Larimore, Ng 2004)
+  amd,        ///< approximate minimum degree, on the pattern of A^T A (Amestoy, Davis, Duff 2004)
+  metis,      ///< nested dissection, on the pattern of A^T A (Karypis, Kumar 1998); where this build has METIS
+  natural,    ///< as the columns stand
+  given,      ///< AnalyzeOptions::permutation
+};
+
+const char* to_string(Ordering ordering);
+/// The inverse of to_string; throws Error{invalid_argument} naming the text.
+Ordering ordering_from_string(const std::string& name);
+/// Whether this build has METIS.
+bool has_metis();
+
+/// When a front takes a child in: always while both together have few pivotal columns, else while zeros are few.
+struct Amalgamation {
+  Index columns[3] = {8, 32, 96};  ///< pivotal columns of the merged front, ascending limits
+  double zeros[3] = {0.6, 0.3,
+                     0.15};    ///< up to columns[k], this share of its part of R may be zeros that the merging brings;
+  double zeros_beyond = 0.05;  ///< wider than columns[2]
+};
+
+struct AnalyzeOptions {
+  Ordering ordering = Ordering::automatic;
+  const Index* permutation = nullptr;  ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
+  bool singletons = true;              ///< take columns with a single entry out first, with their rows, again and again
+  double singleton_tolerance = 0;      ///< with values: entries of at most this magnitude are no singletons' pivots
+  bool postorder = true;               ///< natural, given: may the columns be rearranged where that costs no fill
+  Amalgamation amalgamation;
+};
+
+/// What one ordering would cost.
+struct OrderingTrial {
+  Ordering ordering = Ordering::natural;
+  double flops = 0;
+  Index r_entries = 0;
+  double seconds = 0;  ///< ordering and counting
+};
+
+/// The shape of a factorization, known before any number is touched. Sizes are in entries unless a name says bytes, and
+/// bytes are those of double; flops are those of Householder QR of all fronts within their staircases.
+struct AnalysisFacts {
+  Index rows = 0;
+  Index cols = 0;
+  Index entries = 0;                      ///< distinct positions
+  Index duplicates = 0;                   ///< entries given beyond those
+  Ordering ordering = Ordering::natural;  ///< the one that was taken; never automatic
+  std::vector<OrderingTrial> trials;      ///< all that were tried, in order
+  Index singletons = 0;                   ///< columns, and rows, taken out first
+  Index empty_rows = 0;
+  Index empty_cols = 0;             ///< columns without an entry outside singleton rows
+  Index structural_rank_bound = 0;  ///< rows that R has: the rank cannot be more
+  Index fronts = 0;
+  Index supernodes = 0;  ///< fundamental ones, before amalgamation
+  Index roots = 0;
+  Index levels = 0;        ///< fronts on the longest path from a leaf to a root
+  Index largest_rows = 0;  ///< of the front with the most entries
+  Index largest_cols = 0;
+  Index widest = 0;           ///< most columns of a front
+  Index r_entries_exact = 0;  ///< pattern of R (Cholesky factor of A^T A), before amalgamation, with singletons
+  Index r_entries = 0;        ///< R as the fronts hold it, with singletons
+  Index v_entries = 0;        ///< Householder vectors within the staircases
+  Index front_entries = 0;    ///< all fronts together
+  Index peak_entries = 0;  ///< one front at a time in postorder: most of fronts and waiting contribution blocks at once
+  double flops = 0;
+  double canonical_flops = 0;  ///< the same without amalgamation: what the pattern costs
+  double matrix_bytes = 0;     ///< A's values and row indices, and its column pointers
+  double factor_bytes = 0;     ///< R and the Householder vectors
+  double intensity = 0;        ///< flops per byte of R and the Householder vectors
+  double order_seconds = 0;    ///< all orderings that were tried
+  double tree_seconds = 0;     ///< singletons, tree, counts, fronts
+  double layout_seconds = 0;   ///< index lists, staircases, maps
+
+  /// Lines for people.
+  std::string explain() const;
+};
+
+struct Symbolic;  // src/sparse/symbolic.hpp
+
+/// Ordering, tree and index lists for all matrices of one pattern. Immutable; copies share it.
+class Analysis {
+ public:
+  const AnalysisFacts& facts() const;
+  /// Column k of A P is column column_permutation()[k] of A; cols numbers.
+  const std::vector<Index>& column_permutation() const;
+
+  /// For qrane itself.
+  explicit Analysis(std::shared_ptr<const Symbolic> symbolic) : symbolic_(std::move(symbolic)) {}
+  const Symbolic& symbolic() const { return *symbolic_; }
+  const std::shared_ptr<const Symbolic>& shared() const { return symbolic_; }
+
+ private:
+  std::shared_ptr<const Symbolic> symbolic_;
+};
+
+/// Time and memory nearly linear in entries and in the index lists of R; AMD and METIS also in the pattern of A^T A
+/// (rows with very many entries are left out of it). The context says whose speed `automatic` weighs the orderings
+/// against. Throws Error{invalid_argument} naming the entry for indices out of range, pointers that fall, a permutation
+/// that is none; Error{unavailable} for METIS where the build lacks it or its 32-bit graph cannot hold the pattern.
+Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options = {});
+/// The same; values of at most options.singleton_tolerance are no singletons' pivots.
+template <class T>
+Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options = {});
+
+}  // namespace qrane::sparse
