@@ -86,6 +86,35 @@ TYPED_TEST(Kernels, TransposesAndFills) {
   }
 }
 
+TYPED_TEST(Kernels, CopiesRowsByLists) {
+  using T = typename TestFixture::T;
+  for (const Shape& s : movement_shapes())
+    for (int lists = 0; lists < 4; ++lists) {  // bit 0: of the source's rows, bit 1: of the target's
+      SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols << " lists " << lists);
+      HostMatrix<T> a(s.rows, s.cols, s.slack, s.count, s.stride_slack), b(s.rows + 3, s.cols, 1, s.count, 4);
+      a.random(9);
+      b.random(10);
+      const HostMatrix<T> before = b;
+      std::vector<std::int64_t> from, to;
+      for (Index i = 0; i < s.rows; ++i) {
+        from.push_back(i * 7 % s.rows);  // some more than once where 7 divides the rows
+        to.push_back(s.rows + 2 - i);
+      }
+      const Index count = s.rows - s.rows / 3;
+      const typename TestFixture::template Pointer<std::int64_t> no_list{};
+      auto da = this->upload(a), db = this->upload(b);
+      this->q().copy_rows(da, lists & 1 ? this->upload(from) : no_list, db, lists & 2 ? this->upload(to) : no_list, count);
+      b = this->download(db, b);
+      this->expect_canaries(b);
+      HostMatrix<T> expected = before;
+      for (Index k = 0; k < s.count; ++k)
+        for (Index j = 0; j < s.cols; ++j)
+          for (Index i = 0; i < count; ++i)
+            expected(lists & 2 ? to[std::size_t(i)] : i, j, k) = a(lists & 1 ? from[std::size_t(i)] : i, j, k);
+      EXPECT_TRUE(same_bits(b.data, expected.data));
+    }
+}
+
 TYPED_TEST(Kernels, NarrowsAndWidens) {
   using T = typename TestFixture::T;
   for (const Shape& s : std::vector<Shape>{{0, 2}, {1, 1}, {33, 17, 3}, {65, 64}}) {
@@ -181,13 +210,14 @@ TYPED_TEST(Kernels, ConditionSkipsMovementAndReductions) {
   HostMatrix<double> w(40, 12);
   for (std::int32_t value : {0, 1, 5}) {
     auto when = this->q().when(this->flag(value));
-    auto da = this->upload(a), db = this->upload(b), dc = this->upload(c), df = this->upload(b);
+    auto da = this->upload(a), db = this->upload(b), dc = this->upload(c), df = this->upload(b), dr = this->upload(b);
     auto dw = this->upload(w);
     auto sum = this->upload(std::vector<double>(1, canary<double>));
     auto position = this->upload(std::vector<std::int64_t>{7, 7});
     auto scratch = this->scratch();
     when.copy(da, db, Part::all);
     when.transpose(da, dc);
+    when.copy_rows(da, {}, dr, {}, Index(17));
     when.fill(df, T(1), T(2));
     when.widen(da, dw);
     when.sum_squares(da, sum, scratch);
@@ -195,6 +225,7 @@ TYPED_TEST(Kernels, ConditionSkipsMovementAndReductions) {
     const bool skipped = value == 0;
     EXPECT_EQ(same_bits(this->download(db, b).data, b.data), skipped);
     EXPECT_EQ(same_bits(this->download(dc, c).data, c.data), skipped);
+    EXPECT_EQ(same_bits(this->download(dr, b).data, b.data), skipped);
     EXPECT_EQ(same_bits(this->download(df, b).data, b.data), skipped);
     EXPECT_EQ(same_bits(this->download(dw, w).data, w.data), skipped);
     EXPECT_EQ(this->download(sum, 1)[0] == canary<double>, skipped);

@@ -428,6 +428,10 @@ concept Vocabulary = requires(Q& q, typename B::template Pointer<T> p, typename 
   // -- data movement --------------------------------------------------------------------------------------
   { q.copy(a, a, Part::all) };                           // source, destination: equal shapes, batched
   { q.transpose(a, a) };                                 // destination := source^T, not in place, batched
+  { q.copy_rows(a, position, a, position, n) };          // source, its rows, target, its rows, count: row targets[i] of
+                                                         // target := row sources[i] of source for i < count, i itself
+                                                         // for a null list; batched, the lists shared. Rows written
+                                                         // are distinct, and none of them is read
   { q.fill(a, alpha, alpha) };                           // off-diagonal value, diagonal value; batched
   { q.narrow(w, a, Part::upper) };                       // double to T, rounding
   { q.widen(a, w) };                                     // T to double

@@ -179,6 +179,20 @@ void Queue::transpose(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c) {
 }
 
 template <class T>
+void Queue::copy_rows(DeviceMatrix<Cpu, T> a, const std::int64_t* sources, DeviceMatrix<Cpu, T> c,
+                      const std::int64_t* targets, Index count) {
+  if (skip()) return;
+  a.rows = count;  // as much work as a copy of that many rows
+  for_columns(a, *workers_, [&](Index b, Index first, Index last) {
+    for (Index j = first; j < last; ++j) {
+      const T* x = a.data + b * a.stride + j * a.ld;
+      T* y = c.data + b * c.stride + j * c.ld;
+      for (Index i = 0; i < count; ++i) y[targets ? targets[i] : i] = x[sources ? sources[i] : i];
+    }
+  });
+}
+
+template <class T>
 void Queue::fill(DeviceMatrix<Cpu, T> a, T off_diagonal, T diagonal) {
   if (skip()) return;
   for_columns(a, *workers_, [&](Index b, Index first, Index last) {
@@ -281,6 +295,8 @@ std::vector<DeviceInfo> device_infos() {
   template Limits Queue::limits(T) const;                                                   \
   template void Queue::copy(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, Part);              \
   template void Queue::transpose(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);               \
+  template void Queue::copy_rows(DeviceMatrix<Cpu, T>, const std::int64_t*,                 \
+                                 DeviceMatrix<Cpu, T>, const std::int64_t*, Index);         \
   template void Queue::fill(DeviceMatrix<Cpu, T>, T, T);                                    \
   template void Queue::narrow(DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>, Part);       \
   template void Queue::widen(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>);              \

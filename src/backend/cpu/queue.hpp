@@ -44,6 +44,9 @@ class Queue {
   template <class T>
   void transpose(DeviceMatrix<Cpu, T> source, DeviceMatrix<Cpu, T> target);
   template <class T>
+  void copy_rows(DeviceMatrix<Cpu, T> source, const std::int64_t* sources, DeviceMatrix<Cpu, T> target,
+                 const std::int64_t* targets, Index count);
+  template <class T>
   void fill(DeviceMatrix<Cpu, T> a, T off_diagonal, T diagonal);
   template <class T>
   void narrow(DeviceMatrix<Cpu, double> source, DeviceMatrix<Cpu, T> target, Part part);

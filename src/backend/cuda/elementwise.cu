@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data movement of the vocabulary: copy, narrow, widen (one kernel: read S, convert, write D),
-// fill, and transpose through 32 x 32 tiles in shared memory. Cost: each element read once and
+// rows by lists, fill, and transpose through 32 x 32 tiles in shared memory. Cost: each element read once and
 // written once; 16-byte accesses where pointers and leading dimensions allow.
 #include "backend/cuda/kernel.cuh"
 
@@ -67,6 +67,19 @@ __global__ void __launch_bounds__(256)
     for (Index j = blockIdx.y * Index(blockDim.y) + threadIdx.y; j < a.cols; j += Index(gridDim.y) * blockDim.y)
       for (Index i = blockIdx.x * Index(blockDim.x) + threadIdx.x; i < a.rows; i += Index(gridDim.x) * blockDim.x)
         a.data[b * a.stride + j * a.ld + i] = i == j ? diagonal : value;
+}
+
+/// Thread map: x along the listed rows, y over columns, z over the batch.
+template <class T>
+__global__ void __launch_bounds__(256)
+    copy_rows_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> source, const std::int64_t* sources,
+                     DeviceMatrix<Cuda, T> target, const std::int64_t* targets, Index count) {
+  if (skipped(condition)) return;
+  for (Index b = blockIdx.z; b < source.count; b += gridDim.z)
+    for (Index j = blockIdx.y * Index(blockDim.y) + threadIdx.y; j < source.cols; j += Index(gridDim.y) * blockDim.y)
+      for (Index i = blockIdx.x * Index(blockDim.x) + threadIdx.x; i < count; i += Index(gridDim.x) * blockDim.x)
+        target.data[b * target.stride + j * target.ld + (targets != nullptr ? targets[i] : i)] =
+            source.data[b * source.stride + j * source.ld + (sources != nullptr ? sources[i] : i)];
 }
 
 constexpr int tile = 32;
@@ -143,7 +156,19 @@ void launch_transpose(const Launch& launch, const DeviceMatrix<Cuda, T>& source,
   check_launch("transpose kernel");
 }
 
+template <class T>
+void launch_copy_rows(const Launch& launch, const DeviceMatrix<Cuda, T>& source, const std::int64_t* sources,
+                      const DeviceMatrix<Cuda, T>& target, const std::int64_t* targets, Index count) {
+  if (count == 0 || source.cols == 0 || source.count == 0) return;
+  const Walk walk = plan_walk(count, source.cols, source.count, most_blocks(launch));
+  copy_rows_kernel<T><<<walk.grid, walk.block, 0, launch.stream>>>(launch.condition, source, sources, target, targets,
+                                                                   count);
+  check_launch("copy_rows kernel");
+}
+
 #define QRANE_INSTANTIATE(T)                                                                                         \
+  template void launch_copy_rows<T>(const Launch&, const DeviceMatrix<Cuda, T>&, const std::int64_t*,                \
+                                    const DeviceMatrix<Cuda, T>&, const std::int64_t*, Index);                       \
   template void launch_fill<T>(const Launch&, const DeviceMatrix<Cuda, T>&, T, T);                                   \
   template void launch_transpose<T>(const Launch&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&);
 QRANE_INSTANTIATE(float)

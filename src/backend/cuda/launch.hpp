@@ -60,6 +60,9 @@ template <class T>
 void launch_fill(const Launch& launch, const DeviceMatrix<Cuda, T>& a, T value, T diagonal);
 template <class T>
 void launch_transpose(const Launch& launch, const DeviceMatrix<Cuda, T>& source, const DeviceMatrix<Cuda, T>& target);
+template <class T>
+void launch_copy_rows(const Launch& launch, const DeviceMatrix<Cuda, T>& source, const std::int64_t* sources,
+                      const DeviceMatrix<Cuda, T>& target, const std::int64_t* targets, Index count);
 
 // reductions.cu: scratch is one 8-byte partial result per block, 8 bytes at least
 template <class T>

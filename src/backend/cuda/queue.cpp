@@ -109,6 +109,13 @@ void Queue::transpose(DeviceMatrix<Cuda, T> source, DeviceMatrix<Cuda, T> target
 }
 
 template <class T>
+void Queue::copy_rows(DeviceMatrix<Cuda, T> source, const std::int64_t* sources, DeviceMatrix<Cuda, T> target,
+                      const std::int64_t* targets, Index count) {
+  const DeviceScope scope(state_->device());
+  launch_copy_rows(launch(), source, sources, target, targets, count);
+}
+
+template <class T>
 void Queue::fill(DeviceMatrix<Cuda, T> a, T off_diagonal, T diagonal) {
   const DeviceScope scope(state_->device());
   launch_fill(launch(), a, off_diagonal, diagonal);
@@ -329,6 +336,8 @@ void Queue::multiply_full(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
   template Limits Queue::limits<T>(T) const;                                                             \
   template void Queue::copy<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, Part);                      \
   template void Queue::transpose<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>);                       \
+  template void Queue::copy_rows<T>(DeviceMatrix<Cuda, T>, const std::int64_t*, DeviceMatrix<Cuda, T>,   \
+                                    const std::int64_t*, Index);                                         \
   template void Queue::fill<T>(DeviceMatrix<Cuda, T>, T, T);                                             \
   template void Queue::narrow<T>(DeviceMatrix<Cuda, double>, DeviceMatrix<Cuda, T>, Part);               \
   template void Queue::widen<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>);                      \

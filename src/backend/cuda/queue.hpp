@@ -61,6 +61,9 @@ class Queue {
   template <class T>
   void transpose(DeviceMatrix<Cuda, T> source, DeviceMatrix<Cuda, T> target);
   template <class T>
+  void copy_rows(DeviceMatrix<Cuda, T> source, const std::int64_t* sources, DeviceMatrix<Cuda, T> target,
+                 const std::int64_t* targets, Index count);
+  template <class T>
   void fill(DeviceMatrix<Cuda, T> a, T off_diagonal, T diagonal);
   template <class T>
   void narrow(DeviceMatrix<Cuda, double> source, DeviceMatrix<Cuda, T> target, Part part);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies, conversions and fills of batches of matrices, element by element: 2 scalars moved per element.
+// Copies (whole, parts, rows by lists), conversions and fills of batches of matrices, element by element: 2 scalars moved
+// per element.
 // The host defines SOURCE and TARGET (types in memory) and CONVERT(x) from one to the other.
 
 // part: 0 all; 1 upper, zeros below; 2 upper, the rest untouched; 3 unit lower, zeros above.
@@ -22,6 +23,24 @@ KERNEL copy(CONDITION, MATRIX(a), MATRIX(b), const long rows, const long cols, c
         b[i] = (TARGET)0;
       else if (part == 3)
         b[i] = (TARGET)(i == at.col ? 1 : 0);
+    }
+  }
+}
+
+// Row targets[i] of b := row sources[i] of a for i < count_r, i itself where a list is not given.
+KERNEL copy_rows(CONDITION, MATRIX(a), BUFFER(sources), MATRIX(b), BUFFER(targets), const long count_r, const long cols,
+                 const long count, const int lanes_r) {
+  if (!WANTED) return;
+  const long strips = strip_count(count_r, cols, count, lanes_r);
+  for (long s = get_group_id(0); s < strips; s += get_num_groups(0)) {
+    const Strip at = strip_at(s, count_r, cols, lanes_r);
+    if (at.col >= cols) continue;
+    __global const SOURCE* a = AT(const SOURCE, a) + at.batch * a_stride + at.col * a_ld;
+    __global TARGET* b = AT(TARGET, b) + at.batch * b_stride + at.col * b_ld;
+    for (int u = 0; u < STRIP_ROWS; ++u) {
+      const long i = at.row + u * lanes_r;
+      if (i >= count_r) break;
+      b[targets_at < 0 ? i : AT(const long, targets)[i]] = a[sources_at < 0 ? i : AT(const long, sources)[i]];
     }
   }
 }

@@ -93,16 +93,37 @@ void Queue::transpose(const Matrix<T>& source, const Matrix<T>& target) {
                   work_group, condition_, source, target, source.rows, source.cols, source.count);
 }
 
+namespace {
+
+// What copy.cl needs for kernels that leave the scalar as it is.
 template <class T>
-void Queue::fill(const Matrix<T>& a, T off_diagonal, T diagonal) {
-  check_scalar<T>(*device_);
-  const int work_group = device_->work_group(64);
+Defines same_scalar_defines(int work_group) {
   Defines defines = real_defines<T>(work_group);
   defines.emplace_back("SOURCE", type_name<T>);
   defines.emplace_back("TARGET", type_name<T>);
   defines.emplace_back("CONVERT(x)", "(x)");
+  return defines;
+}
+
+}  // namespace
+
+template <class T>
+void Queue::copy_rows(const Matrix<T>& source, Pointer<std::int64_t> sources, const Matrix<T>& target,
+                      Pointer<std::int64_t> targets, Index count) {
+  check_scalar<T>(*device_);
+  const int work_group = device_->work_group(64);
+  const int lanes = strip_lanes(count, work_group);
+  device_->launch(device_->kernel({"copy.cl"}, "copy_rows", same_scalar_defines<T>(work_group)),
+                  strip_groups(strip_count(count, source.cols, source.count, lanes, work_group)), work_group,
+                  condition_, source, sources, target, targets, count, source.cols, source.count, lanes);
+}
+
+template <class T>
+void Queue::fill(const Matrix<T>& a, T off_diagonal, T diagonal) {
+  check_scalar<T>(*device_);
+  const int work_group = device_->work_group(64);
   const int lanes = strip_lanes(a.rows, work_group);
-  device_->launch(device_->kernel({"copy.cl"}, "fill", defines),
+  device_->launch(device_->kernel({"copy.cl"}, "fill", same_scalar_defines<T>(work_group)),
                   strip_groups(strip_count(a.rows, a.cols, a.count, lanes, work_group)), work_group, condition_, a,
                   a.rows, a.cols, a.count, lanes, off_diagonal, diagonal);
 }
@@ -202,6 +223,10 @@ template void Queue::widen(const Matrix<float>&, const Matrix<double>&);
 template void Queue::widen(const Matrix<double>&, const Matrix<double>&);
 template void Queue::transpose(const Matrix<float>&, const Matrix<float>&);
 template void Queue::transpose(const Matrix<double>&, const Matrix<double>&);
+template void Queue::copy_rows(const Matrix<float>&, Pointer<std::int64_t>, const Matrix<float>&, Pointer<std::int64_t>,
+                               Index);
+template void Queue::copy_rows(const Matrix<double>&, Pointer<std::int64_t>, const Matrix<double>&,
+                               Pointer<std::int64_t>, Index);
 template void Queue::fill(const Matrix<float>&, float, float);
 template void Queue::fill(const Matrix<double>&, double, double);
 template void Queue::sum_squares(const Matrix<float>&, Pointer<double>, Scratch<OpenCL>);

@@ -58,6 +58,9 @@ class Queue {
   template <class T>
   void transpose(const Matrix<T>& source, const Matrix<T>& target);
   template <class T>
+  void copy_rows(const Matrix<T>& source, Pointer<std::int64_t> sources, const Matrix<T>& target,
+                 Pointer<std::int64_t> targets, Index count);
+  template <class T>
   void fill(const Matrix<T>& a, T off_diagonal, T diagonal);
   template <class T>
   void narrow(const Matrix<double>& source, const Matrix<T>& target, Part part);
