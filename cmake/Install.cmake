@@ -29,7 +29,7 @@ install(FILES ${PROJECT_BINARY_DIR}/qraneConfig.cmake ${PROJECT_BINARY_DIR}/qran
 
 set(QRANE_PC_LIBRARIES "")
 if(QRANE_IS_STATIC)
-  set(pc_items ${QRANE_LAPACKE_LIBRARY} ${LAPACK_LIBRARIES} ${BLAS_LIBRARIES})
+  set(pc_items ${QRANE_ORDERING_LIBRARIES} ${QRANE_LAPACKE_LIBRARY} ${LAPACK_LIBRARIES} ${BLAS_LIBRARIES})
   if(QRANE_WITH_CUDA)
     list(APPEND pc_items ${CUDA_cublas_LIBRARY} ${CUDA_cudart_static_LIBRARY} -lrt -ldl)
   endif()

@@ -23,8 +23,8 @@ struct Pattern {
   Index cols = 0;
   Index entries = 0;
   Storage storage = Storage::columns;
-  const Index* pointers =
-      nullptr;  ///< columns: cols + 1; rows: rows + 1; entry p of line k: pointers[k] <= p < pointers[k + 1]
+  /// columns: cols + 1 numbers; rows: rows + 1; entries pointers[k] .. pointers[k + 1] - 1 are in line k
+  const Index* pointers = nullptr;
   const Index* row_indices = nullptr;  ///< columns, triplets: entries
   const Index* col_indices = nullptr;  ///< rows, triplets: entries
 };
@@ -70,12 +70,12 @@ Ordering ordering_from_string(const std::string& name);
 /// Whether this build has METIS.
 bool has_metis();
 
-/// When a front takes a child in: always while both together have few pivotal columns, else while zeros are few.
+/// When a front takes a child in: while zeros are few; the fewer its pivotal columns, the more zeros may be.
 struct Amalgamation {
   Index columns[3] = {8, 32, 96};  ///< pivotal columns of the merged front, ascending limits
-  double zeros[3] = {0.6, 0.3,
-                     0.15};    ///< up to columns[k], this share of its part of R may be zeros that the merging brings;
-  double zeros_beyond = 0.05;  ///< wider than columns[2]
+  /// Up to columns[k], this share of the front's part of R may be zeros that merging brings; then zeros_beyond.
+  double zeros[3] = {0.6, 0.3, 0.15};
+  double zeros_beyond = 0.05;
 };
 
 struct AnalyzeOptions {
@@ -83,7 +83,6 @@ struct AnalyzeOptions {
   const Index* permutation = nullptr;  ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
   bool singletons = true;              ///< take columns with a single entry out first, with their rows, again and again
   double singleton_tolerance = 0;      ///< with values: entries of at most this magnitude are no singletons' pivots
-  bool postorder = true;               ///< natural, given: may the columns be rearranged where that costs no fill
   Amalgamation amalgamation;
 };
 
@@ -121,13 +120,12 @@ struct AnalysisFacts {
   Index front_entries = 0;    ///< all fronts together
   Index peak_entries = 0;  ///< one front at a time in postorder: most of fronts and waiting contribution blocks at once
   double flops = 0;
-  double canonical_flops = 0;  ///< the same without amalgamation: what the pattern costs
-  double matrix_bytes = 0;     ///< A's values and row indices, and its column pointers
-  double factor_bytes = 0;     ///< R and the Householder vectors
-  double intensity = 0;        ///< flops per byte of R and the Householder vectors
-  double order_seconds = 0;    ///< all orderings that were tried
-  double tree_seconds = 0;     ///< singletons, tree, counts, fronts
-  double layout_seconds = 0;   ///< index lists, staircases, maps
+  double matrix_bytes = 0;    ///< A's values and row indices, and its column pointers
+  double factor_bytes = 0;    ///< R and the Householder vectors
+  double intensity = 0;       ///< flops per byte of R and the Householder vectors
+  double order_seconds = 0;   ///< all orderings that were tried
+  double tree_seconds = 0;    ///< singletons, tree, counts, fronts
+  double layout_seconds = 0;  ///< index lists, staircases, maps
 
   /// Lines for people.
   std::string explain() const;

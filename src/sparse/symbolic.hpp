@@ -30,6 +30,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include <qrane/sparse_qr.hpp>
@@ -84,6 +85,9 @@ struct Symbolic {
   std::vector<Index> col_perm;  ///< cols; permuted column k is column col_perm[k] of A
   std::vector<Index> row_perm;  ///< rows; permuted row k is row row_perm[k] of A
 
+  /// cols + 1; the rows whose leftmost entry is in permuted column k are permuted rows leftmost_begin[k] .. [k + 1] - 1
+  std::vector<Index> leftmost_begin;
+
   // S by rows. Value p of S is the sum of the user's values gather[gather_begin[p] .. gather_begin[p + 1] - 1]; without
   // duplicates gather_begin is empty and value p is the user's value gather[p].
   std::vector<Index> row_begin;     ///< rows + 1
@@ -103,7 +107,7 @@ struct Symbolic {
   std::vector<Index> front_of_col;  ///< cols; the front in which a permuted column is pivotal; -1: singleton or empty
 
   Index front_count() const { return static_cast<Index>(fronts.size()); }
-  /// Rows of R: singletons and every front's r_rows. With r_begin(f) they are numbered front after front.
+  /// Rows of R with full column rank: singletons and every front's r_rows.
   Index r_rows = 0;
 };
 
@@ -135,9 +139,11 @@ void gather_values(const Symbolic& symbolic, const T* user_values, T* values) {
   }
 }
 
-/// As qrane::sparse::analyze. may_pivot: a byte for each of the user's entries, 0 where it must not be a singleton's
-/// pivot; null: all may. gpu: whether `automatic` weighs orderings against a GPU's speed.
-Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const std::uint8_t* may_pivot,
+/// Whether the entry that is the sum of these of the user's entries may be a singleton's pivot.
+using SingletonTest = std::function<bool(const Index* user_entries, Index count)>;
+
+/// As qrane::sparse::analyze. An empty test: all may. gpu: whether `automatic` weighs orderings against a GPU's speed.
+Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
                          bool gpu);
 
 }  // namespace qrane::sparse

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Analysis from end to end: compact, singletons, orderings tried, fronts of the best, facts.
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <optional>
+
+#include "sparse/fronts.hpp"
+#include "sparse/ordering.hpp"
+
+namespace qrane::sparse {
+namespace {
+
+class Stopwatch {
+ public:
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+void check_options(const AnalyzeOptions& options, Index cols) {
+  constexpr auto bad = ErrorCode::invalid_argument;
+  const Amalgamation& relax = options.amalgamation;
+  for (int k = 0; k < 3; ++k) {
+    detail::check(relax.columns[k] >= (k > 0 ? relax.columns[k - 1] : 0), bad, "Amalgamation::columns[", k, "] is ",
+                  relax.columns[k], "; they must ascend from 0");
+    detail::check(relax.zeros[k] >= 0 && relax.zeros[k] <= 1, bad, "Amalgamation::zeros[", k, "] is ", relax.zeros[k],
+                  ", outside 0..1");
+  }
+  detail::check(relax.zeros_beyond >= 0 && relax.zeros_beyond <= 1, bad, "Amalgamation::zeros_beyond is ",
+                relax.zeros_beyond, ", outside 0..1");
+  detail::check(options.singleton_tolerance >= 0, bad, "AnalyzeOptions::singleton_tolerance is ",
+                options.singleton_tolerance, ", negative or NaN");
+  if (options.ordering != Ordering::given) {
+    detail::check(!options.permutation, bad, "AnalyzeOptions::permutation needs Ordering::given, not ",
+                  to_string(options.ordering));
+    return;
+  }
+  detail::check(options.permutation || cols == 0, bad, "AnalyzeOptions::permutation is null with Ordering::given");
+  std::vector<char> seen(cols, 0);
+  for (Index k = 0; k < cols; ++k) {
+    const Index j = options.permutation[k];
+    detail::check(j >= 0 && j < cols, bad, "AnalyzeOptions::permutation[", k, "] is ", j, ", outside 0..", cols - 1);
+    detail::check(!seen[j], bad, "AnalyzeOptions::permutation[", k, "] is ", j, " a second time");
+    seen[j] = 1;
+  }
+}
+
+/// One ordering of the matrix without singletons, and the fronts that follow.
+struct Trial {
+  FrontTree tree;
+  Symbolic fronts;
+  double flops = 0;
+};
+
+/// Tries orderings of one matrix and remembers the best.
+class Trials {
+ public:
+  Trials(const Compact& a, const Singletons& singletons, const AnalyzeOptions& options, const Symbolic& shape)
+      : a_(a), singletons_(singletons), options_(options), shape_(shape) {}
+
+  void run(Ordering ordering) {
+    Stopwatch watch;
+    std::vector<Index> order = make_order(ordering);
+    const double order_seconds = watch.lap();
+    Trial trial{front_tree(column_tree(a_, std::move(order)), options_.amalgamation), shape_, 0};
+    lay_out_fronts(a_, trial.tree, trial.fronts);
+    Index r_entries = 0;
+    for (const Front& front : trial.fronts.fronts) {
+      trial.flops += front.flops;
+      r_entries += front.r_entries();
+    }
+    const double tree_seconds = watch.lap();
+    order_seconds_ += order_seconds;
+    tree_seconds_ += tree_seconds;
+    trials_.push_back({ordering, trial.flops, r_entries, order_seconds + tree_seconds});
+    if (best_ && best_->flops <= trial.flops) return;
+    best_ = std::move(trial);
+    chosen_ = ordering;
+  }
+
+  /// COLAMD is the cheapest. The others need the graph of A^T A, whose size says what they will take, and pay where the
+  /// factorization takes longer than that.
+  void run_automatic(bool gpu) {
+    run(Ordering::colamd);
+    // Seconds of flops and of an edge: deliberately rough, from one machine of each kind.
+    const double flops_per_second = gpu ? 2e12 : 2e10;
+    constexpr double graph_seconds_per_entry = 2e-8, amd_seconds_per_edge = 5e-8, metis_seconds_per_edge = 4e-7;
+    const double seconds = best_->flops / flops_per_second;
+    double joined = 0;
+    for (Index i = 0; i < a_.rows; ++i) {
+      const auto length = static_cast<double>(a_.row_begin[i + 1] - a_.row_begin[i]);
+      joined += length * length;
+    }
+    if (seconds < joined * graph_seconds_per_entry) return;
+    const auto edges = static_cast<double>(graph().edges.size());
+    if (metis_fits(graph()) && seconds > edges * metis_seconds_per_edge) {
+      run(Ordering::metis);
+    } else if (seconds > edges * amd_seconds_per_edge) {
+      run(Ordering::amd);
+    }
+  }
+
+  Symbolic finish() {
+    Symbolic s = std::move(best_->fronts);
+    AnalysisFacts& facts = s.facts;
+    facts.ordering = chosen_;
+    facts.trials = std::move(trials_);
+    facts.order_seconds = order_seconds_;
+    facts.tree_seconds = tree_seconds_;
+    facts.supernodes = best_->tree.supernodes;
+    facts.r_entries_exact = best_->tree.r_entries_exact;
+    s.col_perm = singletons_.cols;
+    s.col_perm.reserve(s.cols);
+    for (const Index j : best_->tree.order) s.col_perm.push_back(singletons_.live_cols[j]);
+    s.col_perm.insert(s.col_perm.end(), singletons_.empty_cols.begin(), singletons_.empty_cols.end());
+    return s;
+  }
+
+ private:
+  const ColumnGraph& graph() {
+    if (!graph_) graph_ = column_graph(a_);
+    return *graph_;
+  }
+
+  std::vector<Index> make_order(Ordering ordering) {
+    switch (ordering) {
+      case Ordering::colamd: return order_colamd(a_);
+      case Ordering::amd: return order_amd(graph());
+      case Ordering::metis: return order_metis(graph());
+      case Ordering::given: return given_order();
+      case Ordering::natural:
+      case Ordering::automatic: break;
+    }
+    std::vector<Index> order(a_.cols);
+    std::iota(order.begin(), order.end(), Index{0});
+    return order;
+  }
+
+  /// The user's permutation without singletons and empty columns.
+  std::vector<Index> given_order() const {
+    std::vector<Index> live(shape_.cols, -1), order;
+    for (Index k = 0; k < a_.cols; ++k) live[singletons_.live_cols[k]] = k;
+    for (Index k = 0; k < shape_.cols; ++k) {
+      if (const Index j = live[options_.permutation[k]]; j >= 0) order.push_back(j);
+    }
+    return order;
+  }
+
+  const Compact& a_;
+  const Singletons& singletons_;
+  const AnalyzeOptions& options_;
+  const Symbolic& shape_;
+  std::optional<ColumnGraph> graph_;
+  std::optional<Trial> best_;
+  Ordering chosen_ = Ordering::natural;
+  std::vector<OrderingTrial> trials_;
+  double order_seconds_ = 0;
+  double tree_seconds_ = 0;
+};
+
+/// Fronts in postorder, each freed when its contribution block is in its parent's front.
+Index peak_entries(const Symbolic& s) {
+  Index waiting = 0, peak = 0;
+  for (const Front& front : s.fronts) {
+    peak = std::max(peak, waiting + front.entries());
+    for (Index c = 0; c < front.child_count; ++c) {
+      waiting -= s.fronts[s.children[front.child_begin + c]].cb_entries();
+    }
+    waiting += front.cb_entries();
+  }
+  return peak;
+}
+
+void gather_facts(Symbolic& s) {
+  AnalysisFacts& facts = s.facts;
+  facts.rows = s.rows;
+  facts.cols = s.cols;
+  facts.entries = s.entries;
+  facts.duplicates = s.user_entries - s.entries;
+  facts.singletons = s.singletons;
+  facts.empty_rows = s.empty_rows;
+  facts.empty_cols = s.empty_cols;
+  facts.structural_rank_bound = s.r_rows;
+  facts.fronts = s.front_count();
+  const Index singleton_entries = s.row_begin[s.singletons];
+  facts.r_entries_exact += singleton_entries;
+  facts.r_entries = singleton_entries;
+  Index largest = -1;
+  for (const Front& front : s.fronts) {
+    facts.roots += front.parent < 0 ? 1 : 0;
+    facts.levels = std::max(facts.levels, front.level + 1);
+    facts.widest = std::max(facts.widest, front.cols);
+    facts.r_entries += front.r_entries();
+    facts.v_entries += staircase_entries(front.rows, front.cols, s.stair.data() + front.cols_begin);
+    facts.front_entries += front.entries();
+    facts.flops += front.flops;
+    if (front.entries() <= largest) continue;
+    largest = front.entries();
+    facts.largest_rows = front.rows;
+    facts.largest_cols = front.cols;
+  }
+  facts.peak_entries = peak_entries(s);
+  constexpr double index_bytes = sizeof(Index), value_bytes = sizeof(double);
+  facts.matrix_bytes =
+      static_cast<double>(s.entries) * (index_bytes + value_bytes) + static_cast<double>(s.cols + 1) * index_bytes;
+  facts.factor_bytes = static_cast<double>(facts.r_entries + facts.v_entries) * value_bytes;
+  facts.intensity = facts.factor_bytes > 0 ? facts.flops / facts.factor_bytes : 0;
+}
+
+}  // namespace
+
+Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
+                         bool gpu) {
+  Stopwatch watch;
+  const CompactedPattern compacted = compact(pattern);
+  check_options(options, pattern.cols);
+  const Singletons singletons = find_singletons(compacted, options.singletons, may_pivot);
+  const Compact rest = reduce(compacted.a, singletons);
+
+  Symbolic shape;
+  shape.rows = pattern.rows;
+  shape.cols = pattern.cols;
+  shape.entries = compacted.a.entries();
+  shape.user_entries = pattern.entries;
+  shape.singletons = static_cast<Index>(singletons.cols.size());
+  shape.empty_rows = static_cast<Index>(singletons.empty_rows.size());
+  shape.empty_cols = static_cast<Index>(singletons.empty_cols.size());
+
+  Trials trials(rest, singletons, options, shape);
+  const double compact_seconds = watch.lap();
+  if (options.ordering == Ordering::automatic) {
+    trials.run_automatic(gpu);
+  } else {
+    trials.run(options.ordering);
+  }
+  watch.lap();
+  Symbolic s = trials.finish();
+  lay_out_matrix(compacted, singletons, s);
+  gather_facts(s);
+  s.facts.tree_seconds += compact_seconds;
+  s.facts.layout_seconds = watch.lap();
+  return s;
+}
+
+}  // namespace qrane::sparse

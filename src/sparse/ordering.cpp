@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sparse/ordering.hpp"
+
+#include <amd.h>
+#include <colamd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#if QRANE_WITH_METIS
+#include <metis.h>
+#endif
+
+namespace qrane::sparse {
+namespace {
+
+static_assert(std::is_same_v<SuiteSparse_long, Index>);
+
+Index dense_row_limit(Index cols) {
+  return std::max<Index>(16, static_cast<Index>(10.0 * std::sqrt(static_cast<double>(cols))));
+}
+
+std::uint64_t scramble(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// One column of every set of columns that have the same rows; fills vertex_of and weight.
+std::vector<Index> representatives(const Compact& a, ColumnGraph& graph) {
+  std::vector<std::uint64_t> hash(a.cols, 0);
+  for (Index j = 0; j < a.cols; ++j) {
+    for (Index p = a.col_begin[j]; p < a.col_begin[j + 1]; ++p) {
+      hash[j] += scramble(static_cast<std::uint64_t>(a.row_index[p]) + 1);
+    }
+  }
+  std::vector<Index> by_hash(a.cols);
+  std::iota(by_hash.begin(), by_hash.end(), Index{0});
+  std::sort(by_hash.begin(), by_hash.end(),
+            [&](Index j, Index k) { return hash[j] != hash[k] ? hash[j] < hash[k] : j < k; });
+  const auto length = [&](Index j) { return a.col_begin[j + 1] - a.col_begin[j]; };
+  std::vector<Index> leader(a.cols);
+  std::vector<Index> mark(a.rows, -1);
+  // Each column is compared with the first of its hash; sums of 64 scrambled bits that agree by accident cost no more
+  // than a vertex too many.
+  for (Index from = 0; from < a.cols;) {
+    const Index first = by_hash[from];
+    Index to = from;
+    for (; to < a.cols && hash[by_hash[to]] == hash[first]; ++to) {
+      const Index j = by_hash[to];
+      leader[j] = j;
+      if (j == first) {
+        if (to + 1 == a.cols || hash[by_hash[to + 1]] != hash[first]) continue;
+        for (Index p = a.col_begin[j]; p < a.col_begin[j + 1]; ++p) mark[a.row_index[p]] = first;
+        continue;
+      }
+      const Index* const rows = a.row_index.data();
+      if (length(j) == length(first) &&
+          std::all_of(rows + a.col_begin[j], rows + a.col_begin[j + 1], [&](Index i) { return mark[i] == first; })) {
+        leader[j] = first;
+      }
+    }
+    from = to;
+  }
+  std::vector<Index> result;
+  graph.vertex_of.resize(a.cols);
+  for (Index j = 0; j < a.cols; ++j) {  // leaders are the smallest of their sets
+    if (leader[j] == j) {
+      graph.vertex_of[j] = static_cast<Index>(result.size());
+      result.push_back(j);
+      graph.weight.push_back(0);
+    } else {
+      graph.vertex_of[j] = graph.vertex_of[leader[j]];
+    }
+    ++graph.weight[graph.vertex_of[j]];
+  }
+  return result;
+}
+
+/// The columns of vertices in that order, columns of one vertex side by side.
+std::vector<Index> expand(const ColumnGraph& graph, const std::vector<Index>& position) {
+  const auto cols = static_cast<Index>(graph.vertex_of.size());
+  std::vector<Index> begin(graph.vertices() + 1, 0);
+  for (Index v = 0; v < graph.vertices(); ++v) begin[position[v] + 1] = graph.weight[v];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<Index> order(cols);
+  for (Index j = 0; j < cols; ++j) order[begin[position[graph.vertex_of[j]]]++] = j;
+  return order;
+}
+
+}  // namespace
+
+ColumnGraph column_graph(const Compact& a) {
+  ColumnGraph graph;
+  const std::vector<Index> columns = representatives(a, graph);
+  const Index limit = dense_row_limit(a.cols);
+  // Rows by vertices: of every set of equal columns one entry.
+  std::vector<Index> row_begin(a.rows + 1, 0), row_vertices;
+  for (Index i = 0; i < a.rows; ++i) {
+    row_begin[i + 1] = row_begin[i];
+    if (a.row_begin[i + 1] - a.row_begin[i] > limit) continue;
+    for (Index p = a.row_begin[i]; p < a.row_begin[i + 1]; ++p) {
+      const Index j = a.col_index[p];
+      const Index v = graph.vertex_of[j];
+      if (columns[v] == j) row_vertices.push_back(v);
+    }
+    row_begin[i + 1] = static_cast<Index>(row_vertices.size());
+  }
+  std::vector<Index> seen(graph.vertices(), -1);
+  graph.edge_begin.push_back(0);
+  for (Index v = 0; v < graph.vertices(); ++v) {
+    seen[v] = v;
+    for (Index p = a.col_begin[columns[v]]; p < a.col_begin[columns[v] + 1]; ++p) {
+      const Index i = a.row_index[p];
+      for (Index q = row_begin[i]; q < row_begin[i + 1]; ++q) {
+        if (seen[row_vertices[q]] == v) continue;
+        seen[row_vertices[q]] = v;
+        graph.edges.push_back(row_vertices[q]);
+      }
+    }
+    graph.edge_begin.push_back(static_cast<Index>(graph.edges.size()));
+  }
+  return graph;
+}
+
+std::vector<Index> order_colamd(const Compact& a) {
+  const std::size_t length = colamd_l_recommended(a.entries(), a.rows, a.cols);
+  detail::check(length > 0, ErrorCode::out_of_memory, "COLAMD: ", a.entries(), " entries are too many");
+  std::vector<Index> work(length), order(a.col_begin);
+  std::copy(a.row_index.begin(), a.row_index.end(), work.begin());
+  Index stats[COLAMD_STATS];
+  const bool done =
+      colamd_l(a.rows, a.cols, static_cast<Index>(length), work.data(), order.data(), nullptr, stats) != 0;
+  detail::check(done, ErrorCode::device, "COLAMD: status ", stats[COLAMD_STATUS]);
+  order.resize(a.cols);
+  return order;
+}
+
+std::vector<Index> order_amd(const ColumnGraph& graph) {
+  std::vector<Index> order(graph.vertices()), position(graph.vertices());
+  std::iota(order.begin(), order.end(), Index{0});
+  if (!graph.edges.empty()) {
+    const Index status =
+        amd_l_order(graph.vertices(), graph.edge_begin.data(), graph.edges.data(), order.data(), nullptr, nullptr);
+    detail::check(status != AMD_OUT_OF_MEMORY, ErrorCode::out_of_memory, "AMD: no memory for ", graph.edges.size(),
+                  " edges");
+    detail::check(status == AMD_OK || status == AMD_OK_BUT_JUMBLED, ErrorCode::device, "AMD: status ", status);
+  }
+  for (Index k = 0; k < graph.vertices(); ++k) position[order[k]] = k;
+  return expand(graph, position);
+}
+
+#if QRANE_WITH_METIS
+bool metis_fits(const ColumnGraph& graph) {
+  constexpr auto most = std::numeric_limits<idx_t>::max();
+  return graph.vertices() < most && graph.edges.size() < static_cast<std::size_t>(most);
+}
+
+std::vector<Index> order_metis(const ColumnGraph& graph) {
+  detail::check(metis_fits(graph), ErrorCode::unavailable, "ordering metis: ", graph.edges.size(),
+                " edges are too many for its graph");
+  std::vector<Index> position(graph.vertices());
+  std::iota(position.begin(), position.end(), Index{0});
+  if (graph.edges.empty()) return expand(graph, position);
+  idx_t vertices = static_cast<idx_t>(graph.vertices());
+  std::vector<idx_t> begin(graph.edge_begin.begin(), graph.edge_begin.end());
+  std::vector<idx_t> edges(graph.edges.begin(), graph.edges.end());
+  std::vector<idx_t> weight(graph.weight.begin(), graph.weight.end());
+  std::vector<idx_t> order(graph.vertices()), place(graph.vertices());
+  idx_t options[METIS_NOPTIONS];
+  METIS_SetDefaultOptions(options);
+  options[METIS_OPTION_COMPRESS] = 0;  // equal columns are one vertex already
+  const int status =
+      METIS_NodeND(&vertices, begin.data(), edges.data(), weight.data(), options, order.data(), place.data());
+  detail::check(status != METIS_ERROR_MEMORY, ErrorCode::out_of_memory, "METIS: no memory for ", graph.edges.size(),
+                " edges");
+  detail::check(status == METIS_OK, ErrorCode::device, "METIS: status ", status);
+  position.assign(place.begin(), place.end());
+  return expand(graph, position);
+}
+#else
+bool metis_fits(const ColumnGraph&) { return false; }
+
+std::vector<Index> order_metis(const ColumnGraph&) {
+  throw Error(ErrorCode::unavailable, "ordering metis: this build is without METIS");
+}
+#endif
+
+}  // namespace qrane::sparse

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Column orderings of a matrix without empty columns.
+#pragma once
+
+#include <vector>
+
+#include "sparse/compact.hpp"
+
+namespace qrane::sparse {
+
+/// Columns of A, and which share a row. Columns with the same rows are one vertex; rows with more than 10 sqrt(cols)
+/// entries join nothing. Made once for all orderings that need it.
+struct ColumnGraph {
+  std::vector<Index> vertex_of;   ///< of each column
+  std::vector<Index> weight;      ///< columns in each vertex
+  std::vector<Index> edge_begin;  ///< vertices + 1
+  std::vector<Index> edges;       ///< neighbours, without the vertex itself; both directions
+
+  Index vertices() const { return static_cast<Index>(weight.size()); }
+};
+
+/// Time and memory: the sum of the squares of the row lengths of what is joined.
+ColumnGraph column_graph(const Compact& a);
+
+/// Column approximate minimum degree.
+std::vector<Index> order_colamd(const Compact& a);
+/// Approximate minimum degree on A^T A.
+std::vector<Index> order_amd(const ColumnGraph& graph);
+/// Nested dissection on A^T A. Throws Error{unavailable} without METIS, and where its 32-bit graph is too small.
+std::vector<Index> order_metis(const ColumnGraph& graph);
+/// Whether METIS is there and its graph can hold this one.
+bool metis_fits(const ColumnGraph& graph);
+
+}  // namespace qrane::sparse

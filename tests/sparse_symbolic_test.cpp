@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sparse analysis against brute force: the Cholesky pattern of AᵀA, the tree read off it, fronts that hold it, maps
+// that assemble; and a plain multifrontal QR over what the analysis left, whose R must be A's.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "sparse/column_tree.hpp"
+#include "sparse/symbolic.hpp"
+#include "support/sparse.hpp"
+
+namespace qrane::test {
+namespace {
+
+using sparse::AnalyzeOptions;
+using sparse::Front;
+using sparse::Local;
+using sparse::Ordering;
+using sparse::Storage;
+using sparse::Symbolic;
+
+const sparse::Amalgamation no_merging{{0, 0, 0}, {0, 0, 0}, 0};
+
+std::vector<Ordering> orderings() {
+  std::vector<Ordering> all{Ordering::natural, Ordering::colamd, Ordering::amd, Ordering::automatic};
+  if (sparse::has_metis()) all.push_back(Ordering::metis);
+  return all;
+}
+
+/// Rows of the pattern of R of a dense-stored pattern whose columns are taken in that order: row k's columns,
+/// ascending.
+std::vector<std::set<Index>> brute_force_r(const std::vector<std::set<Index>>& rows_of_a, Index cols) {
+  std::vector<std::set<Index>> r(cols);
+  for (const std::set<Index>& row : rows_of_a) {
+    for (const Index j : row) {
+      for (const Index k : row) {
+        if (k >= j) r[j].insert(k);
+      }
+    }
+  }
+  for (Index k = 0; k < cols; ++k) {
+    r[k].insert(k);
+    for (auto i = std::next(r[k].begin()); i != r[k].end(); ++i) {
+      for (auto j = i; j != r[k].end(); ++j) r[*i].insert(*j);
+    }
+  }
+  return r;
+}
+
+/// The rows of S, by permuted columns.
+std::vector<std::set<Index>> rows_of_s(const Symbolic& s, Index first, Index last) {
+  std::vector<std::set<Index>> rows;
+  for (Index r = first; r < last; ++r) {
+    rows.emplace_back(s.col_index.begin() + s.row_begin[r], s.col_index.begin() + s.row_begin[r + 1]);
+  }
+  return rows;
+}
+
+Symbolic analyzed(const Triplets& a, Ordering ordering, const AnalyzeOptions& base = {}) {
+  AnalyzeOptions options = base;
+  options.ordering = ordering;
+  return sparse::analyze_pattern(a.view(), options, {}, false);
+}
+
+void expect_permutation(const std::vector<Index>& perm, Index n) {
+  ASSERT_EQ(static_cast<Index>(perm.size()), n);
+  std::vector<Index> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  for (Index k = 0; k < n; ++k) ASSERT_EQ(sorted[k], k);
+}
+
+/// S is A permuted, and has the shape that symbolic.hpp draws.
+void expect_matrix(const Triplets& a, const Symbolic& s) {
+  expect_permutation(s.col_perm, a.cols);
+  expect_permutation(s.row_perm, a.rows);
+  std::vector<double> values(s.entries);
+  sparse::gather_values(s, a.value.data(), values.data());
+  const std::vector<double> dense = a.dense();
+  std::set<std::pair<Index, Index>> positions;
+  for (std::size_t k = 0; k < a.row.size(); ++k) positions.emplace(a.row[k], a.col[k]);
+  ASSERT_EQ(s.entries, static_cast<Index>(positions.size()));
+  ASSERT_EQ(s.user_entries, static_cast<Index>(a.row.size()));
+  const Index end_of_fronts = s.cols - s.empty_cols;
+  for (Index r = 0; r < s.rows; ++r) {
+    for (Index p = s.row_begin[r]; p < s.row_begin[r + 1]; ++p) {
+      const Index c = s.col_index[p];
+      ASSERT_TRUE(positions.contains({s.row_perm[r], s.col_perm[c]}));
+      ASSERT_EQ(values[p], dense[s.row_perm[r] + s.col_perm[c] * s.rows]);
+      if (p > s.row_begin[r]) {
+        ASSERT_LT(s.col_index[p - 1], c);
+      }
+      if (r >= s.singletons) {
+        ASSERT_TRUE(c >= s.singletons && c < end_of_fronts);
+      }
+    }
+    const bool empty = s.row_begin[r] == s.row_begin[r + 1];
+    ASSERT_EQ(empty, r >= s.rows - s.empty_rows);
+    if (empty) continue;
+    const Index leftmost = s.col_index[s.row_begin[r]];
+    if (r < s.singletons) {
+      ASSERT_EQ(leftmost, r);
+    }
+    ASSERT_TRUE(s.leftmost_begin[leftmost] <= r && r < s.leftmost_begin[leftmost + 1]);
+  }
+}
+
+/// Postorder, children, bounds; the lists hold R's pattern, and exactly it where nothing was merged.
+void expect_fronts(const Symbolic& s, bool merged) {
+  const auto r = brute_force_r(rows_of_s(s, s.singletons, s.rows - s.empty_rows), s.cols);
+  Index exact = s.row_begin[s.singletons];
+  Index col = s.singletons, row = s.singletons, r_rows = s.singletons;
+  for (Index f = 0; f < s.front_count(); ++f) {
+    const Front& front = s.fronts[f];
+    ASSERT_EQ(front.first_col, col);
+    ASSERT_EQ(front.first_row, row);
+    ASSERT_GT(front.pivots, 0);
+    const Index* const list = s.front_cols.data() + front.cols_begin;
+    const std::set<Index> columns(list, list + front.cols);
+    ASSERT_EQ(static_cast<Index>(columns.size()), front.cols);
+    ASSERT_TRUE(std::is_sorted(list, list + front.cols));
+    for (Index k = 0; k < front.pivots; ++k) {
+      ASSERT_EQ(list[k], col);
+      ASSERT_EQ(s.front_of_col[col], f);
+      ASSERT_TRUE(std::includes(columns.begin(), columns.end(), r[col].begin(), r[col].end())) << "column " << col;
+      if (!merged) {
+        ASSERT_EQ(static_cast<Index>(r[col].size()), front.cols - k);
+      }
+      exact += static_cast<Index>(r[col].size());
+      ++col;
+    }
+    row += front.own_rows;
+    Index rows = front.own_rows, bound = front.own_rows, first = f, level = 0;
+    for (Index c = 0; c < front.child_count; ++c) {
+      const Index number = s.children[front.child_begin + c];
+      const Front& child = s.fronts[number];
+      ASSERT_LT(number, f);
+      ASSERT_EQ(child.parent, f);
+      rows += child.cb_rows;
+      bound += child.cb_rows_bound;
+      first = std::min(first, child.first_descendant);
+      level = std::max(level, child.level + 1);
+      for (Index j = child.cols_begin + child.pivots; j < child.cols_begin + child.cols; ++j) {
+        ASSERT_EQ(list[s.parent_col[j]], s.front_cols[j]);
+      }
+    }
+    ASSERT_EQ(front.rows, rows);
+    ASSERT_EQ(front.rows_bound, bound);
+    ASSERT_LE(front.rows, front.rows_bound);
+    ASSERT_EQ(front.first_descendant, first);
+    ASSERT_EQ(front.level, level);
+    ASSERT_EQ(front.r_rows, std::min(rows, front.pivots));
+    ASSERT_EQ(front.cb_rows, std::min(rows - front.r_rows, front.cols - front.pivots));
+    r_rows += front.r_rows;
+    if (front.parent >= 0) {
+      ASSERT_GT(front.parent, f);
+      // contiguous subtrees: whatever lies between a front and its parent is below the parent too
+      ASSERT_LE(s.fronts[front.parent].first_descendant, first);
+    }
+  }
+  ASSERT_EQ(col, s.cols - s.empty_cols);
+  ASSERT_EQ(row, s.rows - s.empty_rows);
+  ASSERT_EQ(s.r_rows, r_rows);
+  ASSERT_EQ(s.facts.r_entries_exact, exact);
+}
+
+/// Every slot is taken once, rows stand by leftmost column, stairs count them.
+void expect_staircases(const Symbolic& s) {
+  for (const Front& front : s.fronts) {
+    std::vector<Index> leftmost(front.rows, -1);
+    const auto place = [&](Local slot, Index local) {
+      ASSERT_TRUE(slot >= 0 && slot < front.rows);
+      ASSERT_EQ(leftmost[slot], -1);
+      leftmost[slot] = local;
+    };
+    for (Index r = front.first_row; r < front.first_row + front.own_rows; ++r) {
+      place(s.own_slot[r], s.entry_col[s.row_begin[r]]);
+      for (Index p = s.row_begin[r]; p < s.row_begin[r + 1]; ++p) {
+        ASSERT_EQ(s.front_cols[front.cols_begin + s.entry_col[p]], s.col_index[p]);
+      }
+    }
+    for (Index c = 0; c < front.child_count; ++c) {
+      const Front& child = s.fronts[s.children[front.child_begin + c]];
+      for (Index i = 0; i < child.cb_rows; ++i) {
+        place(s.cb_slot[child.cb_begin + i], s.parent_col[child.cols_begin + child.pivots + i]);
+      }
+    }
+    ASSERT_TRUE(std::is_sorted(leftmost.begin(), leftmost.end()));
+    for (Index j = 0; j < front.cols; ++j) {
+      ASSERT_EQ(s.stair[front.cols_begin + j],
+                std::count_if(leftmost.begin(), leftmost.end(), [&](Index l) { return l <= j; }));
+    }
+  }
+}
+
+/// Householder QR of a column-major rows x cols array, touching no more than the staircase says.
+void factor_front(std::vector<double>& a, Index rows, Index cols, const Index* stair) {
+  for (Index k = 0; k < std::min(rows, cols); ++k) {
+    const Index end = std::max(k + 1, stair[k]);
+    double norm = 0;
+    for (Index i = k; i < end; ++i) norm = std::hypot(norm, a[i + k * rows]);
+    if (norm == 0) continue;
+    const double alpha = a[k + k * rows];
+    const double beta = alpha > 0 ? -norm : norm;
+    std::vector<double> v(end - k, 1.0);
+    for (Index i = k + 1; i < end; ++i) v[i - k] = a[i + k * rows] / (alpha - beta);
+    const double tau = (beta - alpha) / beta;
+    for (Index j = k; j < cols; ++j) {
+      double sum = 0;
+      for (Index i = k; i < end; ++i) sum += v[i - k] * a[i + j * rows];
+      for (Index i = k; i < end; ++i) a[i + j * rows] -= tau * sum * v[i - k];
+    }
+    for (Index i = k + 1; i < end; ++i) a[i + k * rows] = 0;
+  }
+}
+
+/// RᵀR = (AP)ᵀ(AP) for the R that assembling and factoring front after front gives.
+void expect_factorization(const Triplets& a, const Symbolic& s) {
+  std::vector<double> values(s.entries);
+  sparse::gather_values(s, a.value.data(), values.data());
+  std::vector<double> r(s.r_rows * s.cols, 0.0);
+  Index next_row = 0;
+  for (; next_row < s.singletons; ++next_row) {
+    for (Index p = s.row_begin[next_row]; p < s.row_begin[next_row + 1]; ++p) {
+      r[next_row + s.col_index[p] * s.r_rows] = values[p];
+    }
+  }
+  std::vector<std::vector<double>> fronts(s.fronts.size());
+  for (Index f = 0; f < s.front_count(); ++f) fronts[f].assign(s.fronts[f].entries(), 0.0);
+  for (Index f = 0; f < s.front_count(); ++f) {
+    const Front& front = s.fronts[f];
+    std::vector<double>& block = fronts[f];
+    for (Index row = front.first_row; row < front.first_row + front.own_rows; ++row) {
+      for (Index p = s.row_begin[row]; p < s.row_begin[row + 1]; ++p) {
+        block[s.own_slot[row] + s.entry_col[p] * front.rows] += values[p];
+      }
+    }
+    factor_front(block, front.rows, front.cols, s.stair.data() + front.cols_begin);
+    for (Index k = 0; k < front.r_rows; ++k, ++next_row) {
+      for (Index j = k; j < front.cols; ++j) {
+        r[next_row + s.front_cols[front.cols_begin + j] * s.r_rows] = block[k + j * front.rows];
+      }
+    }
+    for (Index i = 0; i < front.cb_rows; ++i) {
+      if (front.parent < 0) break;
+      const Index height = s.fronts[front.parent].rows;
+      for (Index j = front.pivots + i; j < front.cols; ++j) {
+        fronts[front.parent][s.cb_slot[front.cb_begin + i] + s.parent_col[front.cols_begin + j] * height] =
+            block[front.r_rows + i + j * front.rows];
+      }
+    }
+    // Nothing below the contribution block's trapezoid is left: it would be lost.
+    for (Index j = 0; j < front.cols; ++j) {
+      for (Index i = std::max(front.r_rows, j < front.pivots ? front.r_rows : front.r_rows + j - front.pivots + 1);
+           i < front.rows; ++i) {
+        ASSERT_NEAR(block[i + j * front.rows], 0.0, 1e-12) << "front " << f << " row " << i << " column " << j;
+      }
+    }
+  }
+  ASSERT_EQ(next_row, s.r_rows);
+  const std::vector<double> dense = a.dense();
+  for (Index j = 0; j < s.cols; ++j) {
+    for (Index k = j; k < s.cols; ++k) {
+      double gram = 0, expected = 0, scale = 1;
+      for (Index i = 0; i < s.r_rows; ++i) gram += r[i + j * s.r_rows] * r[i + k * s.r_rows];
+      for (Index i = 0; i < s.rows; ++i) {
+        const double term = dense[i + s.col_perm[j] * s.rows] * dense[i + s.col_perm[k] * s.rows];
+        expected += term;
+        scale += std::abs(term);
+      }
+      ASSERT_NEAR(gram, expected, 1e-12 * scale) << "columns " << j << " and " << k;
+    }
+  }
+}
+
+TEST(SparseSymbolic, AgreesWithBruteForce) {
+  for (const auto& [name, a] : odd_matrices()) {
+    for (const Ordering ordering : orderings()) {
+      for (const bool singletons : {true, false}) {
+        for (const bool merged : {true, false}) {
+          SCOPED_TRACE(name + ", " + sparse::to_string(ordering) + (singletons ? ", singletons" : "") +
+                       (merged ? ", merged" : ""));
+          AnalyzeOptions options;
+          options.singletons = singletons;
+          if (!merged) options.amalgamation = no_merging;
+          const Symbolic s = analyzed(a, ordering, options);
+          expect_matrix(a, s);
+          expect_fronts(s, merged);
+          expect_staircases(s);
+          expect_factorization(a, s);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(SparseSymbolic, ColumnTreeIsTheTreeOfTheFactor) {
+  for (const auto& [name, a] : odd_matrices()) {
+    SCOPED_TRACE(name);
+    sparse::Compact compact = sparse::compact(a.view()).a;
+    std::vector<Index> order(a.cols);
+    std::iota(order.begin(), order.end(), Index{0});
+    const std::vector<Index> parent = sparse::column_etree(compact, order);
+    std::vector<std::set<Index>> rows(a.rows);
+    for (std::size_t k = 0; k < a.row.size(); ++k) rows[a.row[k]].insert(a.col[k]);
+    const auto r = brute_force_r(rows, a.cols);
+    for (Index k = 0; k < a.cols; ++k) {
+      EXPECT_EQ(parent[k], r[k].size() > 1 ? *std::next(r[k].begin()) : -1);
+    }
+    const sparse::ColumnTree tree = sparse::column_tree(compact, order);
+    for (Index k = 0; k < a.cols; ++k) {
+      EXPECT_EQ(tree.r_counts[k], static_cast<Index>(r[tree.order[k]].size()));
+      if (tree.parent[k] >= 0) {
+        EXPECT_GT(tree.parent[k], k);
+      }
+    }
+  }
+}
+
+TEST(SparseSymbolic, StoragesOfOneMatrixGiveOneAnalysis) {
+  for (const auto& [name, a] : odd_matrices()) {
+    SCOPED_TRACE(name);
+    // Compressed both ways, entries of a line in the order in which they came.
+    const auto entries = static_cast<Index>(a.row.size());
+    std::vector<Index> by_col(entries), by_row(entries);
+    std::iota(by_col.begin(), by_col.end(), Index{0});
+    by_row = by_col;
+    std::stable_sort(by_col.begin(), by_col.end(), [&](Index p, Index q) { return a.col[p] < a.col[q]; });
+    std::stable_sort(by_row.begin(), by_row.end(), [&](Index p, Index q) { return a.row[p] < a.row[q]; });
+    std::vector<Index> col_ptr(a.cols + 1, 0), row_ptr(a.rows + 1, 0), rows(entries), cols(entries);
+    std::vector<double> col_values(entries), row_values(entries);
+    for (Index k = 0; k < entries; ++k) {
+      ++col_ptr[a.col[k] + 1];
+      ++row_ptr[a.row[k] + 1];
+      rows[k] = a.row[by_col[k]];
+      col_values[k] = a.value[by_col[k]];
+      cols[k] = a.col[by_row[k]];
+      row_values[k] = a.value[by_row[k]];
+    }
+    std::partial_sum(col_ptr.begin(), col_ptr.end(), col_ptr.begin());
+    std::partial_sum(row_ptr.begin(), row_ptr.end(), row_ptr.begin());
+    const auto columns = sparse::by_columns(a.rows, a.cols, col_ptr.data(), rows.data(), col_values.data());
+    const auto lines = sparse::by_rows(a.rows, a.cols, row_ptr.data(), cols.data(), row_values.data());
+    ASSERT_EQ(columns.entries, entries);
+    ASSERT_EQ(lines.entries, entries);
+    AnalyzeOptions options;
+    options.ordering = Ordering::natural;
+    const Symbolic from_columns = sparse::analyze_pattern(columns, options, {}, false);
+    const Symbolic from_rows = sparse::analyze_pattern(lines, options, {}, false);
+    const Symbolic from_triplets = sparse::analyze_pattern(a.view(), options, {}, false);
+    const auto gathered = [](const Symbolic& s, const std::vector<double>& user) {
+      std::vector<double> values(s.entries);
+      sparse::gather_values(s, user.data(), values.data());
+      return values;
+    };
+    for (const Symbolic* s : {&from_columns, &from_rows}) {
+      EXPECT_EQ(s->col_perm, from_triplets.col_perm);
+      EXPECT_EQ(s->row_perm, from_triplets.row_perm);
+      EXPECT_EQ(s->col_index, from_triplets.col_index);
+      EXPECT_EQ(s->front_cols, from_triplets.front_cols);
+      EXPECT_EQ(s->own_slot, from_triplets.own_slot);
+      EXPECT_EQ(s->cb_slot, from_triplets.cb_slot);
+    }
+    EXPECT_EQ(gathered(from_columns, col_values), gathered(from_triplets, a.value));
+    EXPECT_EQ(gathered(from_rows, row_values), gathered(from_triplets, a.value));
+  }
+}
+
+TEST(SparseSymbolic, GivenOrderIsKeptUpToFill) {
+  const Triplets a = random_sparse(40, 25, 0.1, 3);
+  std::vector<Index> reversed(a.cols);
+  for (Index k = 0; k < a.cols; ++k) reversed[k] = a.cols - 1 - k;
+  AnalyzeOptions options;
+  options.permutation = reversed.data();
+  options.singletons = false;
+  const Symbolic s = analyzed(a, Ordering::given, options);
+  expect_matrix(a, s);
+  std::vector<std::set<Index>> rows(a.rows);
+  for (std::size_t k = 0; k < a.row.size(); ++k) rows[a.row[k]].insert(a.cols - 1 - a.col[k]);
+  Index expected = 0;
+  for (const auto& row : brute_force_r(rows, a.cols)) expected += static_cast<Index>(row.size());
+  EXPECT_EQ(s.facts.r_entries_exact, expected - s.empty_cols);  // empty columns are in no front
+}
+
+TEST(SparseSymbolic, SingletonsNeedPivotsAboveTheTolerance) {
+  Triplets a{3, 3, {0, 0, 1, 1, 2}, {0, 1, 1, 2, 2}, {1e-9, 2.0, 3.0, 4.0, 5.0}};
+  const Context context({.backend = Backend::cpu});
+  AnalyzeOptions options;
+  EXPECT_EQ(sparse::analyze(context, a.view(), options).facts().singletons, 3);
+  options.singleton_tolerance = 1e-6;
+  EXPECT_EQ(sparse::analyze(context, a.view(), options).facts().singletons, 0);
+  a.value[0] = 0;
+  options.singleton_tolerance = 0;
+  EXPECT_EQ(sparse::analyze(context, a.view(), options).facts().singletons, 0);
+  EXPECT_EQ(sparse::analyze(context, sparse::Pattern(a.view()), options).facts().singletons, 3);
+  a.value[0] = 1;
+  a.add(0, 0, -1);  // a sum of zero
+  EXPECT_EQ(sparse::analyze(context, a.view(), options).facts().singletons, 0);
+}
+
+TEST(SparseSymbolic, RowsAreLaidOutAgainForOtherChildren) {
+  const Triplets a = random_sparse(60, 40, 0.06, 21);
+  AnalyzeOptions options;
+  options.amalgamation = no_merging;
+  const Symbolic s = analyzed(a, Ordering::natural, options);
+  for (Index f = 0; f < s.front_count(); ++f) {
+    const Front& front = s.fronts[f];
+    std::vector<Index> child_rows, stair(front.cols);
+    Index total = front.own_rows;
+    for (Index c = 0; c < front.child_count; ++c) {
+      child_rows.push_back(s.fronts[s.children[front.child_begin + c]].cb_rows_bound);
+      total += child_rows.back();
+    }
+    std::vector<Local> own(front.own_rows), slots(total - front.own_rows);
+    EXPECT_EQ(sparse::lay_out_rows(s, f, child_rows.data(), stair.data(), own.data(), slots.data()), front.rows_bound);
+    std::vector<Local> all(own);
+    all.insert(all.end(), slots.begin(), slots.end());
+    std::sort(all.begin(), all.end());
+    for (Index k = 0; k < total; ++k) ASSERT_EQ(all[k], k);
+    EXPECT_EQ(stair.back(), total);
+  }
+}
+
+TEST(SparseSymbolic, OrderingNames) {
+  for (const Ordering ordering :
+       {Ordering::automatic, Ordering::colamd, Ordering::amd, Ordering::metis, Ordering::natural, Ordering::given}) {
+    EXPECT_EQ(sparse::ordering_from_string(sparse::to_string(ordering)), ordering);
+  }
+  EXPECT_THROW(sparse::ordering_from_string("best"), Error);
+}
+
+/// The message of the Error that analyzing throws.
+std::string refusal(const sparse::Pattern& pattern, const AnalyzeOptions& options = {}) {
+  const Context context({.backend = Backend::cpu});
+  try {
+    sparse::analyze(context, pattern, options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    return error.what();
+  }
+  return "";
+}
+
+void expect_named(const std::string& message, const std::vector<std::string>& words) {
+  for (const std::string& word : words) EXPECT_NE(message.find(word), std::string::npos) << message;
+}
+
+TEST(SparseSymbolic, BadPatternsAreRefusedByName) {
+  const std::vector<Index> rows{0, 2, 1}, cols{0, 1, 3}, pointers{0, 1, 2, 3};
+  sparse::Pattern p = sparse::by_triplets<double>(2, 4, 3, rows.data(), cols.data(), nullptr);
+  expect_named(refusal(p), {"entry 1", "row 2", "0..1"});
+  p.rows = 3;
+  EXPECT_EQ(refusal(p), "");
+  p.cols = 3;
+  expect_named(refusal(p), {"entry 2", "column 3"});
+  p.rows = -1;
+  expect_named(refusal(p), {"-1 rows"});
+
+  p = sparse::by_columns<double>(3, 3, pointers.data(), rows.data(), nullptr);
+  EXPECT_EQ(refusal(p), "");
+  p.entries = 5;
+  expect_named(refusal(p), {"end at 3", "5 entries"});
+  const std::vector<Index> falling{0, 2, 1, 3}, late{1, 1, 2, 3};
+  expect_named(refusal(sparse::by_columns<double>(3, 3, falling.data(), rows.data(), nullptr)), {"fall", "column 1"});
+  expect_named(refusal(sparse::by_rows<double>(3, 4, late.data(), cols.data(), nullptr)), {"pointers[0] is 1"});
+  expect_named(refusal(sparse::by_columns<double>(3, 3, nullptr, rows.data(), nullptr)), {"pointers"});
+  expect_named(refusal(sparse::by_rows<double>(3, 4, pointers.data(), nullptr, nullptr)), {"col_indices"});
+}
+
+TEST(SparseSymbolic, BadOptionsAreRefusedByName) {
+  const Triplets a = random_sparse(6, 4, 0.5, 1);
+  AnalyzeOptions options;
+  options.ordering = Ordering::given;
+  expect_named(refusal(a.view(), options), {"permutation is null"});
+  const std::vector<Index> twice{0, 1, 1, 2}, beyond{0, 1, 2, 4};
+  options.permutation = twice.data();
+  expect_named(refusal(a.view(), options), {"permutation[2] is 1 a second time"});
+  options.permutation = beyond.data();
+  expect_named(refusal(a.view(), options), {"permutation[3] is 4"});
+  options.ordering = Ordering::colamd;
+  expect_named(refusal(a.view(), options), {"permutation", "colamd"});
+  options = {};
+  options.amalgamation.columns[1] = 1;
+  expect_named(refusal(a.view(), options), {"columns[1] is 1"});
+  options = {};
+  options.amalgamation.zeros[2] = std::nan("");
+  expect_named(refusal(a.view(), options), {"zeros[2]"});
+  options = {};
+  options.singleton_tolerance = -1;
+  expect_named(refusal(a.view(), options), {"singleton_tolerance"});
+}
+
+TEST(SparseSymbolic, AutomaticIsNeverWorseThanColamd) {
+  const Triplets a = random_sparse(900, 400, 0.01, 5);
+  const Symbolic s = analyzed(a, Ordering::automatic);
+  ASSERT_GE(s.facts.trials.size(), 1u);
+  EXPECT_EQ(s.facts.trials[0].ordering, Ordering::colamd);
+  for (const auto& trial : s.facts.trials) EXPECT_LE(s.facts.flops, trial.flops);
+}
+
+}  // namespace
+}  // namespace qrane::test
