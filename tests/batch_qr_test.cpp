@@ -57,7 +57,7 @@ TYPED_TEST_SUITE(BatchQr, Everywhere, Names);
 /// all_combos, and the algorithm for batches.
 std::vector<Combo> batch_combos() {
   std::vector<Combo> list = all_combos();
-  for (const QForm q : {QForm::implicit, QForm::thin, QForm::none, QForm::lapack})
+  for (const QForm q : {QForm::implicit, QForm::thin, QForm::none, QForm::lapack, QForm::full})
     list.push_back({Algorithm::householder, q});
   return list;
 }

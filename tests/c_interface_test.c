@@ -360,8 +360,8 @@ static void test_factor_errors(qrane_context *context) {
   options.size = sizeof options;
   options.algorithm = 6;
   FAILS(QRANE_INVALID_ARGUMENT, "options->algorithm is 6", qrane_factor_d(context, &a, &options, &qr));
-  options.algorithm = 0, options.q = 4;
-  FAILS(QRANE_INVALID_ARGUMENT, "options->q is 4", qrane_factor_d(context, &a, &options, &qr));
+  options.algorithm = 0, options.q = 5;
+  FAILS(QRANE_INVALID_ARGUMENT, "options->q is 5", qrane_factor_d(context, &a, &options, &qr));
   options.q = 0, options.arity = -1;
   FAILS(QRANE_INVALID_ARGUMENT, "options->arity is -1", qrane_factor_d(context, &a, &options, &qr));
   options.arity = 0, options.block_rows = -8;

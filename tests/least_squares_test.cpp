@@ -95,7 +95,7 @@ TYPED_TEST(LeastSquares, EveryAlgorithm) {
     LeastSquaresOptions options;
     options.algorithm = algorithm;
     this->expect_optimal(a, b, this->solve(a, b, options), 12, 600);
-    for (const QForm form : {QForm::implicit, QForm::thin}) {
+    for (const QForm form : {QForm::implicit, QForm::thin, QForm::full}) {
       auto f = qr<T>(this->context(), a.view(), options_for({algorithm, form}, {16, 2, 4}));
       LeastSquaresResult<T> result = this->solve(a, b, options);
       result.solution = f.solve(b.view());

@@ -320,6 +320,8 @@ TYPED_TEST(PivotedQr, EmptyMatricesAndRefusals) {
   PivotOptions options;
   options.q = QForm::lapack;
   EXPECT_TRUE(refuses([&] { this->factored(a, options); }, ErrorCode::invalid_argument, {"lapack"}));
+  options.q = QForm::full;
+  EXPECT_TRUE(refuses([&] { this->factored(a, options); }, ErrorCode::invalid_argument, {"full"}));
   options = {};
   options.tolerance = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(refuses([&] { this->factored(a, options); }, ErrorCode::invalid_argument, {"tolerance", "NaN"}));

@@ -87,7 +87,7 @@ TYPED_TEST(QrErrors, OptionsThatContradictEachOther) {
 TYPED_TEST(QrErrors, NamesAreCheckedAndRoundTrip) {
   for (Algorithm a : {Algorithm::automatic, Algorithm::tsqr, Algorithm::caqr, Algorithm::blocked, Algorithm::cholesky_qr})
     EXPECT_EQ(algorithm_from_string(qrane::to_string(a)), a);
-  for (QForm q : {QForm::implicit, QForm::thin, QForm::lapack, QForm::none})
+  for (QForm q : {QForm::implicit, QForm::thin, QForm::lapack, QForm::none, QForm::full})
     EXPECT_EQ(q_form_from_string(qrane::to_string(q)), q);
   for (Backend b : {Backend::automatic, Backend::cpu, Backend::opencl, Backend::cuda})
     EXPECT_EQ(backend_from_string(qrane::to_string(b)), b);

@@ -54,6 +54,19 @@ TEST(Tables, AreReadAndLaidOverTheDefaults) {
   EXPECT_NE(source.find("defaults"), std::string::npos) << source;
 }
 
+TEST(Tables, OfUpdatesAreApartFromThoseOfQr) {
+  const auto tables = tuning::parse(file_with(R"({"operation": "update", "parameters": {"block_cols": 48, "step_ns": 7}},
+      {"operation": "qr", "parameters": {"block_cols": 96}},
+      {"operation": "update", "scalar": "f32", "q": "none", "parameters": {"step_ns": 9}})"), "my.json");
+  const tuning::Tables layers{Backend::cpu, tables};
+  EXPECT_EQ(layers.look_up({4, Shape::tall, QForm::none}).block_cols, 96);
+  EXPECT_EQ(layers.look_up_update({4, Shape::tall, QForm::none}).block_cols, 48);
+  EXPECT_EQ(layers.look_up_update({4, Shape::tall, QForm::none}).step_ns, 9);
+  EXPECT_EQ(layers.look_up_update({8, Shape::tall, QForm::none}).step_ns, 7);
+  EXPECT_EQ(layers.look_up_update({8, Shape::tall, QForm::none}).column_ns,
+            tuning::update_defaults(Backend::cpu, 8).column_ns);
+}
+
 TEST(Tables, AreRefusedNamingLineOrKey) {
   const auto entry = [](const std::string& rest) { return file_with(R"({"operation": "qr", )" + rest + "}"); };
   EXPECT_NE(refusal("{\"qrane_tuning\": 1,\n \"tables\": [}").find("my.json: parse error at line 2"), std::string::npos);
@@ -73,7 +86,10 @@ TEST(Tables, AreRefusedNamingLineOrKey) {
       {entry(R"("q": "fat", "parameters": {})"), "entries[0].q"},
       {entry(R"("shapes": "tall", "parameters": {})"), "entries[0].shapes is no key"},
       {entry(R"("shape": 3, "parameters": {})"), "entries[0].shape must be a string"},
-      {file_with(R"({"operation": "lu", "parameters": {}})"), "unknown operation 'lu'"}};
+      {file_with(R"({"operation": "lu", "parameters": {}})"), "unknown operation 'lu'"},
+      {entry(R"("parameters": {"step_ns": 8})"), "parameters.step_ns is no parameter of qr"},
+      {file_with(R"({"operation": "update", "parameters": {"arity": 8}})"), "parameters.arity is no parameter of update"},
+      {file_with(R"({"operation": "update", "parameters": {"step_ns": 0}})"), "parameters.step_ns must be from 1 to"}};
   for (const auto& [text, words] : cases) {
     const std::string said = refusal(text);
     EXPECT_NE(said.find(words), std::string::npos) << said << "\nlacks: " << words;

@@ -163,7 +163,8 @@ class QR {
   /// Thin Q into the caller's m x min(m, n) matrix; otherwise as r_into, and errors as q.
   void q_into(MatrixView<T> out) const;
   /// C := Q C (C has m rows) or C Q (C has m columns) with the full m x m Q, in place, in host or device memory; Q is
-  /// not formed (LAPACK name: ormqr). Throws Error{unavailable} unless QForm::implicit or lapack kept the reflectors.
+  /// not formed (LAPACK name: ormqr). Throws Error{unavailable} unless QForm::implicit or lapack kept the reflectors, or
+  /// QForm::full the whole Q, by which C is then multiplied.
   void apply_q(MatrixView<T> c, Side side = Side::left) const;
   /// C := Q^T C or C Q^T, in place; otherwise as apply_q.
   void apply_qt(MatrixView<T> c, Side side = Side::left) const;

@@ -86,7 +86,8 @@ typedef enum qrane_q_form {
   QRANE_Q_IMPLICIT = 0, /* reflectors: Q can be applied, and formed when asked for */
   QRANE_Q_THIN = 1,     /* Q explicit, m x min(m, n) */
   QRANE_Q_LAPACK = 2,   /* reflectors, shaped as LAPACK's geqrf leaves them */
-  QRANE_Q_NONE = 3      /* R only */
+  QRANE_Q_NONE = 3,     /* R only */
+  QRANE_Q_FULL = 4      /* Q explicit, m x m: for factorizations that are updated */
 } qrane_q_form;
 
 typedef enum qrane_side { QRANE_LEFT = 0, QRANE_RIGHT = 1 } qrane_side;
@@ -270,7 +271,7 @@ QRANE_API int qrane_q_d(const qrane_qr *qr, const qrane_matrix_d *q);
 /*
  * C := Q C (left, C has m rows) or C Q (right, C has m columns), with the full m x m Q, in place; Q is not formed
  * (LAPACK name: ormqr). side: QRANE_LEFT or QRANE_RIGHT. c: in and out. QRANE_UNAVAILABLE unless the reflectors were
- * kept (QRANE_Q_IMPLICIT or QRANE_Q_LAPACK).
+ * kept (QRANE_Q_IMPLICIT, QRANE_Q_LAPACK or QRANE_Q_FULL).
  */
 QRANE_API int qrane_apply_q_s(const qrane_qr *qr, int side, const qrane_matrix_s *c);
 QRANE_API int qrane_apply_q_d(const qrane_qr *qr, int side, const qrane_matrix_d *c);

@@ -73,15 +73,12 @@ class QRStateOf final : public QRState<T> {
     const Plan& p = f_.plan();
     check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
     check(columns == Columns::thin || p.q != QForm::thin, ErrorCode::unavailable,
-          "full Q needs reflectors; factor with QForm::implicit or lapack, not ", to_string(p.q));
+          "full Q needs reflectors; factor with QForm::implicit, lapack or full, not ", to_string(p.q));
     check(columns == Columns::thin || p.count == 1, ErrorCode::invalid_argument, "a batch gives thin Q only");
     const Index cols = columns == Columns::thin ? f_.k() : p.rows;
     dense::Temporary<B, T> out(f_.queue(), p.rows, cols * p.count);
     const Mat target = side_by_side(out.matrix, cols);
-    if (p.q == QForm::thin)
-      f_.queue().copy(f_.q(), target, backend::Part::all);
-    else
-      f_.form(target);
+    write_q(target);
     return finish(dense::export_matrix<B, T>(f_.queue(), out.matrix, where_));
   }
 
@@ -95,18 +92,13 @@ class QRStateOf final : public QRState<T> {
   void q_into(MatrixView<T> out) override {
     const Plan& p = f_.plan();
     check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
-    write_into(out, p.rows, f_.k(), "the thin Q", [&](const Mat& target) {
-      if (p.q == QForm::thin)
-        f_.queue().copy(f_.q(), target, backend::Part::all);
-      else
-        f_.form(target);
-    });
+    write_into(out, p.rows, f_.k(), "the thin Q", [&](const Mat& target) { write_q(target); });
   }
 
   void apply(MatrixView<T> c, Side side, bool transpose) override {
     const Index m = f_.plan().rows;
     dense::check_view("c", c);
-    check_reflectors();
+    check_applies();
     check((side == Side::left ? c.rows : c.cols) == m, ErrorCode::invalid_argument, "c is ", c.rows, " x ", c.cols,
           ", but Q is ", m, " x ", m, " and is applied from the ", side == Side::left ? "left" : "right");
     dense::apply_to_view<B, T>(f_.queue(), c, side == Side::right, transpose,
@@ -158,15 +150,10 @@ class QRStateOf final : public QRState<T> {
     const Plan& p = f_.plan();
     check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
     check_shape("out", out, p.rows, f_.k());
-    dense::through_batch<B, T>(f_.queue(), out, false, [&](const Mat& target) {
-      if (p.q == QForm::thin)
-        f_.queue().copy(f_.q(), target, backend::Part::all);
-      else
-        f_.form(target);
-    });
+    dense::through_batch<B, T>(f_.queue(), out, false, [&](const Mat& target) { write_q(target); });
   }
   void apply_batch(BatchView<T> c, bool transpose) override {
-    check_reflectors();
+    check_applies();
     check_shape("c", c, f_.plan().rows, c.first.cols);
     dense::through_batch<B, T>(f_.queue(), c, true, [&](const Mat& target) {
       f_.apply(transpose ? backend::Op::transpose : backend::Op::none, target);
@@ -210,9 +197,16 @@ class QRStateOf final : public QRState<T> {
   dense::Factorization<B, T>& factorization() { return f_; }
 
  private:
-  void check_reflectors() const {
-    check(f_.keeps_reflectors(), ErrorCode::unavailable,
-          "applying Q needs reflectors; factor with QForm::implicit or lapack, not ", to_string(f_.plan().q));
+  void check_applies() const {
+    check(f_.keeps_reflectors() || f_.plan().q == QForm::full, ErrorCode::unavailable,
+          "applying Q needs reflectors; factor with QForm::implicit, lapack or full, not ", to_string(f_.plan().q));
+  }
+  /// target := the leading columns of Q.
+  void write_q(const Mat& target) {
+    if (f_.has_explicit_q())
+      f_.queue().copy(f_.q().columns(0, target.cols), target, backend::Part::all);
+    else
+      f_.form(target);
   }
   void check_lapack() const {
     check(f_.plan().q == QForm::lapack, ErrorCode::unavailable,

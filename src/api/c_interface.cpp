@@ -55,6 +55,7 @@ static_assert(QRANE_Q_IMPLICIT == static_cast<int>(qrane::QForm::implicit));
 static_assert(QRANE_Q_THIN == static_cast<int>(qrane::QForm::thin));
 static_assert(QRANE_Q_LAPACK == static_cast<int>(qrane::QForm::lapack));
 static_assert(QRANE_Q_NONE == static_cast<int>(qrane::QForm::none));
+static_assert(QRANE_Q_FULL == static_cast<int>(qrane::QForm::full));
 static_assert(QRANE_LEFT == static_cast<int>(qrane::Side::left));
 static_assert(QRANE_RIGHT == static_cast<int>(qrane::Side::right));
 static_assert(QRANE_MEMORY_HOST == static_cast<int>(Memory::host));
@@ -150,7 +151,7 @@ void solve(const qrane_qr* handle, const MatrixOf<T>* b, const qrane_solve_optio
 qrane::Options qrane::c_interface::options_of(const qrane_options* given) {
   const qrane_options o = read_struct(given, qrane_options QRANE_OPTIONS_INIT, "options");
   check_range("options->algorithm", o.algorithm, QRANE_ALGORITHM_HOUSEHOLDER);
-  check_range("options->q", o.q, QRANE_Q_NONE);
+  check_range("options->q", o.q, QRANE_Q_FULL);
   check_range("options->arity", o.arity, std::numeric_limits<std::int32_t>::max());
   check_range("options->block_rows", o.block_rows, std::numeric_limits<std::int64_t>::max());
   check_range("options->panel_cols", o.panel_cols, std::numeric_limits<int>::max());

@@ -6,6 +6,7 @@
 //   implicit      reflectors and R       T factors     -                -
 //   lapack        as LAPACK's geqrf      T factors     -                -
 //   thin          workspace              workspace     R                thin Q
+//   full          workspace              workspace     R                Q, m x m
 //   none          workspace              workspace     R                -
 #pragma once
 
@@ -36,8 +37,9 @@ struct Pieces {
   Pieces(Carver<B>& carver, const Plan& plan, const std::optional<backend::DeviceMatrix<B, T>>& in_place) {
     const Index m = plan.rows, n = plan.cols, k = std::min(m, n), batch = plan.count, b = plan.panel_cols,
                 block = plan.block_cols;
-    if (plan.q == QForm::none || plan.q == QForm::thin) r_ = carver.template matrix<T>(k, n, batch);
+    if (plan.q != QForm::implicit && plan.q != QForm::lapack) r_ = carver.template matrix<T>(k, n, batch);
     if (plan.q == QForm::thin) q_ = carver.template matrix<T>(m, k, batch);
+    if (plan.q == QForm::full) q_ = carver.template matrix<T>(m, m, batch);
     if (plan.algorithm == Algorithm::cholesky_qr) {
       const Index t_elements = std::max(schedule_of(plan, m, k).t_elements, schedule_of(plan, plan.sketch_rows, k).t_elements);
       cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, t_elements);
@@ -142,6 +144,7 @@ class Factorization : Pieces<B, T> {
   const Plan& plan() const { return plan_; }
   Index k() const { return std::min(plan_.rows, plan_.cols); }
   bool keeps_reflectors() const { return plan_.q == QForm::implicit || plan_.q == QForm::lapack; }
+  bool has_explicit_q() const { return plan_.q == QForm::thin || plan_.q == QForm::full; }
 
   /// The matrix whose upper triangle is R: k x n.
   Mat r_source() const { return keeps_reflectors() ? v_.block(0, 0, k(), plan_.cols) : r_; }
@@ -164,8 +167,15 @@ class Factorization : Pieces<B, T> {
     }
   }
 
-  /// C := op(Q) C with the full m x m Q; needs reflectors.
+  /// C := op(Q) C with the full m x m Q; needs reflectors or the full Q, whose product takes memory of its own.
   void apply(backend::Op op, const Mat& c) {
+    if (plan_.q == QForm::full) {
+      const Temporary<B, T> memory(queue_, c.rows, c.cols * c.count);
+      const Mat copied{memory.matrix.data, c.rows, c.cols, memory.matrix.ld, memory.matrix.ld * c.cols, c.count};
+      queue_.copy(c, copied, backend::Part::all);
+      queue_.gemm(op, backend::Op::none, T(1), q_, copied, T(0), c);
+      return;
+    }
     if (plan_.small)
       apply_small(op, c, false);
     else if (plan_.algorithm == Algorithm::householder)
@@ -271,7 +281,7 @@ class Factorization : Pieces<B, T> {
   void finish() {
     if (keeps_reflectors()) return;
     queue_.copy(v_.block(0, 0, k(), plan_.cols), r_, backend::Part::upper);
-    if (plan_.q == QForm::thin) form(q_);
+    if (has_explicit_q()) form(q_);
   }
 
   /// Plans are small only where the backend has these kernels.

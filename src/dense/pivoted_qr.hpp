@@ -21,7 +21,8 @@ class PivotedFactorization {
   PivotedFactorization(Queue queue, const plan::DeviceProfile& profile, Index rows, Index cols, const PivotOptions& o)
       : queue_(std::move(queue)), profile_(profile), options_(o), rows_(rows), cols_(cols) {
     using detail::check;
-    check(o.q != QForm::lapack, ErrorCode::invalid_argument, "pivoted_qr keeps Q as implicit, thin or none, not lapack");
+    check(o.q != QForm::lapack && o.q != QForm::full, ErrorCode::invalid_argument,
+          "pivoted_qr keeps Q as implicit, thin or none, not ", to_string(o.q));
     check(!(o.tolerance != o.tolerance), ErrorCode::invalid_argument, "PivotOptions::tolerance is NaN");
     const Index k = std::min(rows, cols), steps = o.max_rank < 0 ? k : std::min(k, o.max_rank);
     options_.tolerance = o.tolerance >= 0 ? o.tolerance : default_tolerance<T>(rows, cols);

@@ -36,7 +36,9 @@ double panel_elements(double m, double k, double width) {
 Cost predict(const Plan& p) {
   const double m = static_cast<double>(p.rows), n = static_cast<double>(p.cols), k = std::min(m, n);
   const double size = p.scalar_bytes, panel = std::max(p.panel_cols, 1), block = std::max(p.block_cols, 1);
-  const double form_q = p.q == QForm::thin ? 2 * m * k * k - 2 * k * k * k / 3 : 0;
+  const bool explicit_q = p.q == QForm::thin || p.q == QForm::full;
+  const double q_cols = p.q == QForm::full ? m : k;  // k reflectors on the columns that each of them reaches
+  const double form_q = explicit_q ? 4 * m * q_cols * k - 2 * (m + q_cols) * k * k + 4 * k * k * k / 3 : 0;
   Cost c;
   if (p.absorbing_units > 0) {  // A is read once for R, and read again and Q written once for thin Q
     const bool thin = p.q == QForm::thin;
@@ -55,15 +57,15 @@ Cost predict(const Plan& p) {
       const double panels = panel_elements(m, k, panel);
       c.flops = qr_flops(m, n) + 2 * panels * panel + form_q;
       c.bytes = size * (4 * panels + 3 * trailing_elements(m, n, k, block) +
-                        3 * m * block * std::ceil(k / block) / 2 + (p.q == QForm::thin ? 3 * m * k : 0));
+                        3 * m * block * std::ceil(k / block) / 2 + (explicit_q ? 3 * m * q_cols : 0));
       break;
     }
     case Algorithm::householder: {  // panels also read the rest of their block twice and write it once
       const double panels = panel_elements(m, k, panel), rest = panels * (block / panel - 1) / 2;
       c.flops = qr_flops(m, n) + (p.small ? 0 : panels * (panel + block)) + form_q;
-      c.bytes = p.small ? size * (2 * m * n + (p.q == QForm::thin ? 2 * m * k : 0))
+      c.bytes = p.small ? size * (2 * m * n + (explicit_q ? 2 * m * q_cols : 0))
                         : size * (3 * panels + 3 * rest + 3 * trailing_elements(m, n, k, block) +
-                                  (p.q == QForm::thin ? 3 * m * k : 0));
+                                  (explicit_q ? 3 * m * q_cols : 0));
       break;
     }
     default: {
@@ -72,7 +74,7 @@ Cost predict(const Plan& p) {
       c.flops = (qr_flops(m, n) + form_q) * (1 + heads);
       const double factored = panel_elements(m, k, panel), updated = trailing_elements(m, n, k, panel);
       c.bytes = size * 2 * (factored + updated) * (1 + heads);
-      if (p.q == QForm::thin) c.bytes += size * (2 * (m * k + updated) + factored) * (1 + heads);
+      if (explicit_q) c.bytes += size * (2 * (m * q_cols + updated) + factored) * (1 + heads);
       break;
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plans of dense QR are made from: one plain aggregate, and the values of a backend that no table speaks of
-// (tuning/table.hpp lays tables over them). Legal on every device of the backend after plan.cpp has clamped them to its
-// limits; they never change a result beyond rounding.
+// What plans of dense QR, and the prices of updates, are made from: a plain aggregate for each, and the values of a
+// backend that no table speaks of (tuning/table.hpp lays tables over them). Legal on every device of the backend after
+// plan.cpp has clamped them to its limits; they never change a result beyond rounding.
 #pragma once
 
 #include <qrane/context.hpp>
@@ -97,6 +97,52 @@ constexpr QRTuning qr_defaults(Backend backend) {
               .tsqr_rows_per_col = 2,
               .caqr_rows_per_col = 4,
               .widest_square_caqr = 1024};
+  }
+}
+
+/// What update/cost.hpp predicts times from: rates and latencies of a device.
+struct UpdateTuning {
+  int gemm_gflops;       // large products
+  int copy_gbytes;       // GB/s, read and written
+  int step_ns;           // a launch that waits for the one before it
+  int column_ns;         // a column of a panel, while all else waits for it
+  int sweep_percent;     // of gemm_gflops: the sweep of a chain's blocks over Q
+  int block_cols;        // columns (rows of R) of one block of a chain
+  int refactor_percent;  // measured times of refactorizations, as a share of what is predicted from the above
+  int margin_percent;    // by so much an update must be predicted faster than refactoring a matrix that is lent
+};
+
+/// cuda: an H200. cpu: two cores of a server. opencl: the same by PoCL.
+constexpr UpdateTuning update_defaults(Backend backend, int scalar_bytes) {
+  const bool f32 = scalar_bytes == 4;
+  switch (backend) {
+    case Backend::cuda:
+      return {.gemm_gflops = f32 ? 51000 : 60000,
+              .copy_gbytes = 4200,
+              .step_ns = 5000,
+              .column_ns = 900,
+              .sweep_percent = 35,
+              .block_cols = 32,
+              .refactor_percent = 100,
+              .margin_percent = 10};
+    case Backend::opencl:
+      return {.gemm_gflops = f32 ? 20 : 10,
+              .copy_gbytes = 8,
+              .step_ns = 100000,
+              .column_ns = 20000,
+              .sweep_percent = 50,
+              .block_cols = 32,
+              .refactor_percent = 100,
+              .margin_percent = 10};
+    default:
+      return {.gemm_gflops = f32 ? 120 : 60,
+              .copy_gbytes = 10,
+              .step_ns = 3000,
+              .column_ns = 1500,
+              .sweep_percent = 50,
+              .block_cols = 32,
+              .refactor_percent = 100,
+              .margin_percent = 10};
   }
 }
 

@@ -21,10 +21,12 @@ std::pair<std::string, int> family_and_age(const std::string& architecture) {
   return {architecture.substr(0, digits), number};
 }
 
-void lay_over(QRTuning& tuning, const Table& table, const Key& key, std::string& source) {
+template <class Tuning>
+void lay_over(Tuning& tuning, const Table& table, const Key& key, std::string& source) {
+  constexpr Operation operation = std::is_same_v<Tuning, QRTuning> ? Operation::qr : Operation::update;
   bool used = false;
   for (const Entry& entry : table.entries) {
-    if (!entry.matches(key)) continue;
+    if (entry.operation != operation || !entry.matches(key)) continue;
     for (const auto& [name, value] : entry.parameters) set_parameter(tuning, name, value);
     used = used || !entry.parameters.empty();
   }
@@ -55,7 +57,10 @@ bool Entry::matches(const Key& key) const {
 
 std::string Table::title() const { return (device == "*" ? "any device" : device) + " (" + origin + ")"; }
 
-bool set_parameter(QRTuning& tuning, const std::string& name, std::int64_t value) {
+namespace {
+
+template <class Tuning>
+bool set_in(Tuning& tuning, const std::string& name, std::int64_t value) {
   bool found = false;
   for_each_parameter(tuning, [&](const char* known, auto& field, std::int64_t, std::int64_t) {
     if (name != known) return;
@@ -63,6 +68,13 @@ bool set_parameter(QRTuning& tuning, const std::string& name, std::int64_t value
     found = true;
   });
   return found;
+}
+
+}  // namespace
+
+bool set_parameter(QRTuning& tuning, const std::string& name, std::int64_t value) { return set_in(tuning, name, value); }
+bool set_parameter(UpdateTuning& tuning, const std::string& name, std::int64_t value) {
+  return set_in(tuning, name, value);
 }
 
 QRTuning Tables::look_up(const Key& key, std::string* source) const {
@@ -73,6 +85,13 @@ QRTuning Tables::look_up(const Key& key, std::string* source) const {
     *source = from.empty() ? detail::concat("the defaults of backend ", qrane::to_string(backend)) : from;
     *source += detail::concat(" for ", to_string(key.shape), " shapes");
   }
+  return tuning;
+}
+
+UpdateTuning Tables::look_up_update(const Key& key) const {
+  UpdateTuning tuning = update_defaults(backend, key.scalar_bytes);
+  std::string from;
+  for (const Table& layer : layers) lay_over(tuning, layer, key, from);
   return tuning;
 }
 

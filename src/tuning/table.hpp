@@ -2,7 +2,7 @@
 // Tables of tuned parameters: their look-up, and the files they come from.
 //
 // A file holds tables, a table the entries of one device, an entry the parameters of one operation for the keys it
-// matches (what it does not name, it takes all of):
+// matches (what it does not name, it takes all of). Operations are qr and update:
 //
 //   {"qrane_tuning": 1,
 //    "tables": [{"backend": "cuda", "device": "NVIDIA H200", "architecture": "sm_90", ...
@@ -30,12 +30,15 @@
 
 namespace qrane::tuning {
 
+enum class Operation { qr, update };
+
 struct Entry {
   std::optional<int> scalar_bytes;
   std::optional<Shape> shape;
   std::optional<QForm> q;
   std::vector<std::pair<std::string, std::int64_t>> parameters;
   std::string place;  ///< where it stands in its file, for messages
+  Operation operation = Operation::qr;
 
   bool matches(const Key& key) const;
 };
@@ -58,11 +61,25 @@ struct Tables {
 
   /// The parameters for a key; `source`, unless null, says in words where they came from.
   QRTuning look_up(const Key& key, std::string* source = nullptr) const;
+  UpdateTuning look_up_update(const Key& key) const;
 };
 
 const char* to_string(Shape shape);
+const char* to_string(Operation operation);
 
 /// Calls visit(name, field, smallest, largest) for every parameter.
+template <class Visitor>
+void for_each_parameter(UpdateTuning& t, Visitor&& visit) {
+  constexpr std::int64_t any = std::int64_t{1} << 30;
+  visit("gemm_gflops", t.gemm_gflops, 1, any);
+  visit("copy_gbytes", t.copy_gbytes, 1, any);
+  visit("step_ns", t.step_ns, 1, any);
+  visit("column_ns", t.column_ns, 1, any);
+  visit("sweep_percent", t.sweep_percent, 1, 1000);
+  visit("block_cols", t.block_cols, 1, 4096);
+  visit("refactor_percent", t.refactor_percent, 1, 10000);
+  visit("margin_percent", t.margin_percent, 0, 90);
+}
 template <class Visitor, class Tuning>
 void for_each_parameter(Tuning& t, Visitor&& visit) {
   constexpr std::int64_t any = std::int64_t{1} << 31;
@@ -75,7 +92,6 @@ void for_each_parameter(Tuning& t, Visitor&& visit) {
   visit("blocked_panel_cols", t.blocked_panel_cols, 1, 4096);
   visit("cholesky_panel_cols", t.cholesky_panel_cols, 1, 4096);
   visit("block_cols", t.block_cols, 1, 16384);
-  visit("batch_block_cols", t.batch_block_cols, 1, 16384);
   visit("batch_block_cols", t.batch_block_cols, 1, 16384);
   visit("widest_caqr", t.widest_caqr, 0, any);
   visit("widest_single_panel", t.widest_single_panel, 0, any);
@@ -90,6 +106,7 @@ void for_each_parameter(Tuning& t, Visitor&& visit) {
 
 /// Sets one parameter; false when there is none of this name.
 bool set_parameter(QRTuning& tuning, const std::string& name, std::int64_t value);
+bool set_parameter(UpdateTuning& tuning, const std::string& name, std::int64_t value);
 
 /// The tables in `text`. Throws Error{file} naming `origin` and the line or key.
 std::vector<Table> parse(std::string_view text, const std::string& origin);

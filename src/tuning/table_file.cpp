@@ -19,6 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::array operation_names{"qr", "update"};
+
 constexpr std::array<std::pair<Shape, const char*>, 7> shape_names{{{Shape::narrow, "narrow"},
                                                                     {Shape::skinny, "skinny"},
                                                                     {Shape::tall, "tall"},
@@ -71,10 +73,11 @@ int scalar_bytes_of(const Node& node) {
 }
 
 /// The value, if the parameter is known and the value within what any device could take.
-std::int64_t checked_value(const Node& node, const std::string& name) {
+template <class Tuning>
+std::int64_t checked_value(const Node& node, const std::string& name, Operation operation) {
   bool known = false;
   std::int64_t value = 0;
-  QRTuning any{};
+  Tuning any{};
   for_each_parameter(any, [&](const char* parameter, auto& field, std::int64_t low, std::int64_t high) {
     if (name != parameter) return;
     known = true;
@@ -87,7 +90,7 @@ std::int64_t checked_value(const Node& node, const std::string& name) {
       if (value < low || value > high) refuse(node.place, " must be from ", low, " to ", high, ", not ", value);
     }
   });
-  if (!known) refuse(node.place, " is no parameter of qr");
+  if (!known) refuse(node.place, " is no parameter of ", to_string(operation));
   return value;
 }
 
@@ -100,7 +103,10 @@ Entry entry_of(const Node& node) {
   Entry entry;
   entry.place = node.place;
   const Node operation = node.at("operation");
-  if (operation.text() != "qr") refuse(operation.place, ": unknown operation '", operation.text(), "'; known is qr");
+  const auto named = std::find(operation_names.begin(), operation_names.end(), operation.text());
+  if (named == operation_names.end())
+    refuse(operation.place, ": unknown operation '", operation.text(), "'; known are qr, update");
+  entry.operation = static_cast<Operation>(named - operation_names.begin());
   if (node.has("scalar")) entry.scalar_bytes = scalar_bytes_of(node.at("scalar"));
   if (node.has("shape")) entry.shape = shape_of(node.at("shape"));
   if (node.has("q")) {
@@ -113,8 +119,12 @@ Entry entry_of(const Node& node) {
   }
   const Node parameters = node.at("parameters");
   if (!parameters.json.is_object()) refuse(parameters.place, " must be an object");
-  for (const auto& [name, value] : parameters.json.items())
-    entry.parameters.emplace_back(name, checked_value({value, parameters.place + "." + name}, name));
+  for (const auto& [name, value] : parameters.json.items()) {
+    const Node at{value, parameters.place + "." + name};
+    entry.parameters.emplace_back(name, entry.operation == Operation::qr
+                                            ? checked_value<QRTuning>(at, name, entry.operation)
+                                            : checked_value<UpdateTuning>(at, name, entry.operation));
+  }
   return entry;
 }
 
@@ -135,6 +145,8 @@ Table table_of(const Node& node, const std::string& origin) {
 }
 
 }  // namespace
+
+const char* to_string(Operation operation) { return operation_names.at(static_cast<std::size_t>(operation)); }
 
 const char* to_string(Shape shape) {
   for (const auto& [value, name] : shape_names)
@@ -163,7 +175,7 @@ std::vector<Table> parse(std::string_view text, const std::string& origin) {
 
 void check_limits(const Table& table, const backend::Limits& limits, int scalar_bytes) {
   for (const Entry& entry : table.entries) {
-    if (entry.scalar_bytes && *entry.scalar_bytes != scalar_bytes) continue;
+    if (entry.operation != Operation::qr || (entry.scalar_bytes && *entry.scalar_bytes != scalar_bytes)) continue;
     for (const auto& [name, value] : entry.parameters) {
       const std::int64_t most = name == "panel_cols"       ? limits.max_panel_cols
                                 : name == "min_block_rows" ? limits.max_block_rows

@@ -63,4 +63,14 @@ inline std::string label(const char* input, Shape s, Combo c, Tree t) {
 
 inline bool keeps_reflectors(QForm q) { return q == QForm::implicit || q == QForm::lapack; }
 
+/// Every legal pair that gives the m x m Q; not for tall matrices.
+inline std::vector<Combo> combos_of_full_q() {
+  std::vector<Combo> combos;
+  for (const Combo c : all_combos())
+    if (keeps_reflectors(c.q)) combos.push_back(c);
+  for (Algorithm a : {Algorithm::automatic, Algorithm::tsqr, Algorithm::caqr, Algorithm::blocked})
+    combos.push_back({a, QForm::full});
+  return combos;
+}
+
 }  // namespace qrane::test

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// Below m, n, k, p as in the header, c = positions that a chain stands on, b = its block, s = bytes of a scalar.
+//   orthogonal  R: c / b windows of order b + p, reflectors on what is right of them; Q: one sweep, 2 (b + p)^2 / b
+//               operations an element of the c columns, which are read and written once
+//   cholesky    WWᵀ, its factor and that factor's inverse, R := S R (n^3 each or less), Q := Q S^-1 (2 m n^2)
+//   trailing    Q(:, k:) times the small factor of what is right of the change, or that part of `updated` anew
+//   refactor    the plan of qr() of the updated matrix (plan/cost.hpp), or of a factor and a product with Q
+//   paper       Hammarling, Lucas: rotations at 6 operations, reflectors at 4, one launch for each wavefront of the
+//               strip that is rotated away
+#include "update/cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <qrane/error.hpp>
+
+#include "plan/cost.hpp"
+
+namespace qrane::update {
+
+namespace {
+
+/// Operations, traffic and dependent steps of a method, with the device's constants at hand.
+class Price {
+ public:
+  Price(const tuning::UpdateTuning& tuning, double count, double scalar_bytes)
+      : t_(tuning), count_(count), size_(scalar_bytes) {}
+
+  /// Products of full rate, or of a share of it.
+  void products(double flops, double elements, double percent = 100) {
+    flops_ += flops;
+    bytes_ += size_ * elements;
+    ms_ += count_ * flops / (t_.gemm_gflops * 1e6) * 100 / percent + count_ * size_ * elements / (t_.copy_gbytes * 1e6);
+  }
+  void steps(double number) {
+    launches_ += number;
+    ms_ += number * t_.step_ns * 1e-6;
+  }
+  /// Columns that are factored one after another.
+  void columns(double number) {
+    launches_ += number / 16;
+    ms_ += number * t_.column_ns * 1e-6;
+  }
+  /// A chain over c positions with R's rows of n columns right of where it starts, and Q's m rows.
+  void chain(double c, double p, double m, double n) {
+    if (c <= 0 || p <= 0) return;
+    const double b = std::max(1.0, std::min<double>(t_.block_cols, c)), windows = std::ceil(c / b), order = b + p;
+    const double right = std::max(n - c, 0.0) + c / 2;  // columns right of a window, on average
+    columns(windows * std::min(b, p));
+    steps(3 * windows);
+    products(4 * std::min(b, p) * order * right * windows, 2 * order * right * windows, t_.sweep_percent);
+    products(2 * m * order * order * windows, 2 * m * (c + p), t_.sweep_percent);
+    if (m > 0) steps(2);
+  }
+  void refactorization(double ms, double flops, double bytes) {
+    flops_ += flops;
+    bytes_ += bytes;
+    ms_ += ms;
+    launches_ += 1;
+  }
+
+  UpdateCandidate candidate(UpdateMethod method) const {
+    UpdateCandidate c;
+    c.method = method;
+    c.flops = flops_ * count_;
+    c.bytes = bytes_ * count_;
+    c.launches = static_cast<int>(std::min(std::ceil(launches_), 2e9));
+    c.predicted_ms = ms_;
+    return c;
+  }
+
+ private:
+  const tuning::UpdateTuning& t_;
+  double count_, size_, flops_ = 0, bytes_ = 0, launches_ = 0, ms_ = 0;
+};
+
+struct QRPrice {
+  double ms = 0, flops = 0, bytes = 0;
+};
+
+QRPrice qr_price(const plan::DeviceProfile& device, Index rows, Index cols, QForm form, Index count, int scalar_bytes) {
+  QRPrice price;
+  if (rows == 0 || cols == 0 || count == 0) return price;
+  const tuning::UpdateTuning t =
+      (device.tuning ? *device.tuning : tuning::Tables{device.backend, {}})
+          .look_up_update({scalar_bytes, tuning::shape_class(rows, cols, count), form});
+  Options options;
+  options.q = form;
+  const Plan plan = plan::make_plan(device, rows, cols, count, scalar_bytes, options);
+  const plan::Cost cost = plan::predict(plan);
+  price.flops = cost.flops;
+  price.bytes = cost.bytes;
+  const double columns = static_cast<double>(std::min(rows, cols)) * (plan.small ? 0.1 : 1);
+  price.ms = (cost.flops / (t.gemm_gflops * 1e6) + cost.bytes / (t.copy_gbytes * 1e6) + columns * t.column_ns * 1e-6 +
+              4 * t.step_ns * 1e-6) *
+             t.refactor_percent / 100;
+  return price;
+}
+
+class Prices {
+ public:
+  Prices(const plan::DeviceProfile& device, const UpdateShape& shape)
+      : device_(device), shape_(shape), m_(static_cast<double>(shape.rows)), n_(static_cast<double>(shape.cols)),
+        k_(static_cast<double>(shape.k)), p_(static_cast<double>(shape.p)),
+        explicit_(shape.form == QForm::thin || shape.form == QForm::full) {
+    tuning_ = (device.tuning ? *device.tuning : tuning::Tables{device.backend, {}})
+                  .look_up_update({shape.scalar_bytes, tuning::shape_class(shape.rows, shape.cols, shape.count), shape.form});
+    if (shape.block_cols > 0) tuning_.block_cols = shape.block_cols;
+    // Q has min(m, n) columns, or all m
+    q_ = shape.form == QForm::full ? m_ : std::min(m_, n_);
+  }
+
+  UpdateCandidate of(UpdateMethod method) const {
+    Price price(tuning_, static_cast<double>(std::max<Index>(shape_.count, 1)), shape_.scalar_bytes);
+    const std::string excluded = why_not(method);
+    if (excluded.empty() && shape_.p > 0) {
+      switch (method) {
+        case UpdateMethod::orthogonal: orthogonal(price); break;
+        case UpdateMethod::cholesky: cholesky(price); break;
+        case UpdateMethod::trailing: trailing(price); break;
+        case UpdateMethod::refactor: refactor(price); break;
+        case UpdateMethod::paper: paper(price); break;
+        default: paper_dense(price); break;
+      }
+    }
+    UpdateCandidate candidate = price.candidate(method);
+    candidate.excluded = excluded;
+    return candidate;
+  }
+  double margin() const { return 1 - tuning_.margin_percent / 100.0; }
+
+ private:
+  bool columns_change() const {
+    return shape_.change == Change::insert_columns || shape_.change == Change::delete_columns;
+  }
+  double rows_of_q() const { return explicit_ ? m_ : 0; }
+
+  std::string why_not(UpdateMethod method) const {
+    const QForm form = shape_.form;
+    const bool none = form == QForm::none, single = shape_.count == 1;
+    const bool needs_a = shape_.change == Change::insert_columns || shape_.change == Change::rank_k;
+    if (method == UpdateMethod::refactor) {
+      if (!single) return "a batch is factored anew by BatchQR::refactor";
+      if (!shape_.updated && form != QForm::thin) return "needs the updated matrix (UpdateOptions::updated)";
+      return "";
+    }
+    if (none && needs_a && !shape_.updated) return "R alone needs the updated matrix (UpdateOptions::updated)";
+    if (none && shape_.change == Change::delete_rows && !shape_.removed)
+      return "R alone needs the rows that go (UpdateOptions::removed)";
+    switch (method) {
+      case UpdateMethod::orthogonal: return "";
+      case UpdateMethod::cholesky:
+        if (shape_.change != Change::delete_rows) return "for rows that go";
+        if (form != QForm::thin || !single) return "for one thin Q";
+        if (shape_.rows - shape_.p < shape_.cols) return "needs as many rows as columns afterwards";
+        return "";
+      case UpdateMethod::trailing:
+        if (!columns_change()) return "for columns";
+        if (form != QForm::thin || !single) return "for one thin Q";
+        if (shape_.rows < shape_.cols_after() || shape_.rows < shape_.cols) return "needs as many rows as columns";
+        return "";
+      default:
+        if (shape_.change == Change::rank_k) return "not one of the paper's four updates";
+        if (!explicit_ || !single) return "for one explicit Q";
+        if (shape_.rows < shape_.cols) return "needs as many rows as columns";
+        if (method == UpdateMethod::paper_dense && shape_.change != Change::insert_rows &&
+            shape_.change != Change::insert_columns)
+          return "for rows or columns that come in";
+        return "";
+    }
+  }
+
+  /// What is added to positions that were none: two projections and a QR of m x p for columns, of p rows for rows out.
+  void project(Price& price, double q_cols) const {
+    const double m = explicit_ || shape_.form == QForm::none ? m_ : 2 * m_;  // reflectors: two products a column
+    price.products(8 * m * q_cols * p_, 4 * m * (q_cols + p_));
+    small_factor(price, m_, p_, shape_.form == QForm::none ? QForm::none : QForm::thin);
+    price.steps(10);
+  }
+
+  void orthogonal(Price& price) const {
+    const double q_rows = rows_of_q(), c = std::min(m_, n_), bottom = std::max(m_ - n_, 0.0);
+    const bool implicit = shape_.form == QForm::implicit || shape_.form == QForm::lapack;
+    switch (shape_.change) {
+      case Change::insert_rows: price.chain(c, p_, q_rows, n_); break;
+      case Change::delete_columns: {
+        const double moved = std::min(m_ - k_, n_ - k_ - p_);
+        price.chain(moved, p_, q_rows, moved);
+        break;
+      }
+      case Change::delete_rows:
+        if (shape_.form == QForm::none) {
+          price.products(p_ * n_ * n_ + p_ * p_ * n_, n_ * n_);
+          price.columns(p_ + n_ / 8);
+        } else if (shape_.form == QForm::thin) {
+          price.products(8 * m_ * c * p_ + 4 * m_ * p_ * p_, 4 * m_ * c);
+          price.columns(p_);
+          price.steps(12);
+        } else {
+          bottom_rows(price, bottom);
+          if (implicit) price.products(8 * m_ * c * p_, 2 * m_ * c);
+        }
+        price.chain(c, p_, q_rows, n_);
+        break;
+      case Change::insert_columns:
+        if (shape_.form == QForm::full || implicit) {
+          price.products(2 * m_ * q_ * p_ * (implicit ? 2 : 1), m_ * q_);
+          bottom_rows(price, bottom);
+        } else {
+          project(price, c);
+        }
+        price.chain(std::max(c - k_, 0.0), p_, q_rows, std::max(n_ - k_, 0.0) + p_);
+        break;
+      case Change::rank_k:
+        if (shape_.form == QForm::full || implicit) {
+          price.products(2 * m_ * q_ * p_ * (implicit ? 2 : 1), m_ * q_);
+          bottom_rows(price, bottom);
+        } else {
+          project(price, c);
+        }
+        price.chain(c, p_, q_rows, n_ + c);
+        price.products(2 * p_ * p_ * n_, p_ * n_);
+        price.chain(c, p_, q_rows, n_);
+        break;
+    }
+  }
+
+  /// The (m - n) x p part below the chain: reflectors, and Q's columns past n by them.
+  void bottom_rows(Price& price, double bottom) const {
+    small_factor(price, bottom, p_, QForm::implicit);
+    if (explicit_) price.products(4 * m_ * bottom * p_, 3 * m_ * bottom);
+    price.steps(4);
+  }
+
+  void cholesky(Price& price) const {
+    price.products(n_ * n_ * p_ + n_ * n_ * n_ * 5 / 3, 8 * n_ * n_, 70);
+    price.products(2 * (m_ - p_) * n_ * n_, 2 * m_ * n_);
+    price.columns(n_ / 2);
+    price.steps(16);
+  }
+
+  void trailing(Price& price) const {
+    const double c = n_ - k_;  // positions that are factored anew
+    if (shape_.change == Change::delete_columns) {
+      const double left = std::max(c - p_, 0.0);
+      small_factor(price, c, left);
+      price.products(2 * m_ * c * left, m_ * (c + left));
+      return;
+    }
+    project(price, n_);
+    small_factor(price, c + p_, c + p_);
+    price.products(2 * m_ * (c + p_) * (c + p_), 2 * m_ * (c + p_));
+  }
+
+  void small_factor(Price& price, double rows, double cols, QForm form = QForm::thin) const {
+    const QRPrice qr = qr_price(device_, static_cast<Index>(rows), static_cast<Index>(cols), form, 1, shape_.scalar_bytes);
+    price.refactorization(qr.ms, qr.flops, qr.bytes);
+  }
+
+  void refactor(Price& price) const {
+    if (shape_.updated) {
+      const QRPrice qr = qr_price(device_, shape_.rows_after(), shape_.cols_after(), shape_.form, 1, shape_.scalar_bytes);
+      price.refactorization(qr.ms, qr.flops, qr.bytes);
+      return;
+    }
+    const double n = static_cast<double>(shape_.cols_after());
+    switch (shape_.change) {
+      case Change::delete_rows:  // Q's rows that stay are factored, and R multiplied
+        small_factor(price, m_ - p_, std::min(m_, n_));
+        price.products(n_ * n_ * n_, 3 * n_ * n_);
+        break;
+      case Change::insert_rows:
+        small_factor(price, n_ + p_, n_);
+        price.products(2 * m_ * n_ * n_, 2 * m_ * n_);
+        break;
+      case Change::delete_columns:
+        small_factor(price, n_, n);
+        price.products(2 * m_ * n_ * n, m_ * (n_ + n));
+        break;
+      default:
+        project(price, n_);
+        small_factor(price, n_ + p_, n);
+        price.products(2 * m_ * (n_ + p_) * n, m_ * (n_ + p_ + n));
+        break;
+    }
+  }
+
+  /// Rotations of a strip p wide over `length` rows: a wavefront holds up to p of them.
+  void rotations(Price& price, double length, double q_rows, double cols) const {
+    const double fronts = length + p_;
+    price.products(6 * p_ * length * cols, 2 * p_ * length * cols, 10);
+    price.products(6 * p_ * length * q_rows, 2 * length * q_rows * std::max(1.0, p_ / 32), 10);
+    price.steps(fronts / 4);
+  }
+
+  void paper(Price& price) const {
+    switch (shape_.change) {
+      case Change::insert_columns:
+        price.products(2 * m_ * q_ * p_, m_ * q_);
+        bottom_rows(price, std::max(m_ - n_, 0.0));
+        rotations(price, std::max(n_ - k_, 0.0), m_, (n_ - k_) / 2 + p_);
+        break;
+      case Change::delete_columns: orthogonal(price); break;
+      case Change::insert_rows:
+        price.columns(n_);
+        price.steps(3 * n_ / 32);
+        price.products(2 * n_ * n_ * p_, 2 * n_ * n_);
+        price.products(4 * m_ * n_ * p_, 2 * m_ * n_ * std::max(1.0, p_ / 32));
+        break;
+      default: rotations(price, q_, m_, n_ / 2); break;
+    }
+  }
+
+  void paper_dense(Price& price) const {
+    if (shape_.change == Change::insert_rows) {
+      small_factor(price, n_ + p_, n_);
+      price.products(2 * m_ * (n_ + p_) * n_, 2 * m_ * n_);
+      return;
+    }
+    price.products(2 * m_ * q_ * p_, m_ * q_);
+    small_factor(price, m_ - k_, n_ - k_ + p_);
+    price.products(4 * m_ * (m_ - k_) * (n_ - k_ + p_), 3 * m_ * (n_ - k_ + p_));
+  }
+
+  const plan::DeviceProfile& device_;
+  const UpdateShape& shape_;
+  double m_, n_, k_, p_;
+  bool explicit_;
+  double q_ = 0;
+  tuning::UpdateTuning tuning_;
+};
+
+}  // namespace
+
+std::vector<UpdateCandidate> candidates(const plan::DeviceProfile& device, const UpdateShape& shape) {
+  const Prices prices(device, shape);
+  std::vector<UpdateCandidate> all;
+  for (const UpdateMethod method : {UpdateMethod::orthogonal, UpdateMethod::cholesky, UpdateMethod::trailing,
+                                    UpdateMethod::refactor, UpdateMethod::paper, UpdateMethod::paper_dense})
+    all.push_back(prices.of(method));
+  const auto weight = [&](const UpdateCandidate& c) {
+    const bool preferred = c.method == UpdateMethod::refactor && shape.updated;
+    return c.predicted_ms * (preferred ? prices.margin() : 1);
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const UpdateCandidate& a, const UpdateCandidate& b) {
+    if (a.excluded.empty() != b.excluded.empty()) return a.excluded.empty();
+    return a.excluded.empty() && weight(a) < weight(b);
+  });
+  return all;
+}
+
+UpdateMethod choose(const std::vector<UpdateCandidate>& candidates) {
+  const auto orthogonal = std::find_if(candidates.begin(), candidates.end(), [](const UpdateCandidate& c) {
+    return c.method == UpdateMethod::orthogonal;
+  });
+  detail::check(!candidates.empty() && candidates.front().excluded.empty(), ErrorCode::unavailable,
+                "no method can make this update: ",
+                orthogonal == candidates.end() ? "there is none" : orthogonal->excluded);
+  return candidates.front().method;
+}
+
+double predicted_qr_ms(const plan::DeviceProfile& device, Index rows, Index cols, QForm form, Index count,
+                       int scalar_bytes) {
+  return qr_price(device, rows, cols, form, count, scalar_bytes).ms;
+}
+
+}  // namespace qrane::update
