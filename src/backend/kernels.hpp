@@ -18,6 +18,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include <qrane/matrix.hpp>
 
@@ -370,6 +371,26 @@ struct Sweep {
   Index first = 0, cols = 0;  // columns of X that the blocks stand on
   Index block = 0, p = 0, shift = 0;
   bool down = true;
+};
+
+/// Optional, updates of R alone: rows in, then rows out of many small factorizations, in one launch. With [R d] as it is
+/// for A and b (d = Qᵀb), it becomes that of A and b with the rows rows_in and their right-hand sides e_in, without the
+/// rows rows_out and theirs (which the caller knows: they are among A's). Rows come in by rotations or reflections; a row
+/// u goes out by Saunders' way (LINPACK's dchdd): Rᵀ a = u, rotations that take (a, alpha) to e_{n+1}, alpha² = 1 - aᵀa.
+/// Where alpha² is not above `least_left` the rest of A lacks a direction that u has, to working accuracy: then this
+/// matrix stays as it was, rows in and all, and `refused` counts one. The signs of R's diagonal stay. Made for a few
+/// rows at a time: n rotations for each that goes out. A backend with `update_rows(task)` has max_update_cols(), the
+/// largest n.
+template <class B, class T>
+struct RowUpdate {
+  DeviceMatrix<B, T> r;                                 // in/out: n x n, upper triangles alone; its count is the batch's
+  DeviceMatrix<B, T> d;                                 // in/out: n x nrhs; or no columns
+  typename B::template Pointer<double> squares{};       // in/out: ‖b - A x‖² of every right-hand side, nrhs per matrix
+  DeviceMatrix<B, T> rows_in, e_in;                     // in: any x n, x nrhs; or no rows
+  DeviceMatrix<B, T> rows_out, e_out;                   // in: likewise
+  typename B::template Pointer<std::int32_t> refused{}; // in/out: one counter per matrix; or null
+
+  static constexpr double least_left(Index n) { return static_cast<double>(n + 10) * std::numeric_limits<T>::epsilon(); }
 };
 
 /// Scratch a kernel needs is asked of the queue beforehand and passed in: bytes for `gram`, `multiply_wide`

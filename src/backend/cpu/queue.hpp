@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary on the CPU: the reference that tests trust, and a product of its own.
 // Every call is finished when it returns. Files: queue.cpp (memory, movement, reductions), products.cpp,
-// panel.cpp (QR tile kernels), small.cpp (Cholesky, reconstruction), small_svd.cpp, robust_pca.cpp.
+// panel.cpp (QR tile kernels), small.cpp (Cholesky, reconstruction), small_svd.cpp, update.cpp, robust_pca.cpp.
 #pragma once
 
 #include <atomic>
@@ -111,6 +111,11 @@ class Queue {
     multiply_wide(a, w, q, {});  // which looks at no zeros
   }
   static Index max_multiply_full() { return Index{1} << 15; }
+
+  // Optional in the vocabulary: updates.
+  template <class T>
+  void update_rows(const RowUpdate<Cpu, T>& task);
+  static Index max_update_cols() { return 512; }  // beyond, blocks by BLAS are faster
 
   int threads() const { return workers_->threads(); }
   /// Time marks for benchmarks.

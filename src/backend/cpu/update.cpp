@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU backend: rows in and out of small factorizations of which R and d are kept.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "backend/cpu/queue.hpp"
+
+namespace qrane::backend::cpu {
+
+namespace {
+
+/// [R d] of one matrix by rows, and the rows that come and go, each column of all of them scaled by one power of two, so
+/// that nothing overflows or is lost on the way, whatever the columns' scales.
+template <class T>
+class SmallFactor {
+ public:
+  SmallFactor(const RowUpdate<Cpu, T>& task, Index b)
+      : task_(task), b_(b), n_(task.r.cols), width_(n_ + task.d.cols), rows_(static_cast<std::size_t>(n_ * width_)),
+        row_(static_cast<std::size_t>(width_)), a_(static_cast<std::size_t>(n_)),
+        scale_(static_cast<std::size_t>(width_)), unscale_(scale_),
+        squares_(task.squares ? task.squares + b * task.d.cols : nullptr,
+                 task.squares ? task.squares + (b + 1) * task.d.cols : nullptr) {
+    for (Index j = 0; j < width_; ++j) {
+      const T* column = j < n_ ? at(task.r, 0, j) : at(task.d, 0, j - n_);
+      const Index height = j < n_ ? j + 1 : n_;
+      T largest = 0;
+      for (Index i = 0; i < height; ++i) largest = std::max(largest, std::abs(column[i]));
+      for (Index i = 0; i < task.rows_in.rows; ++i) largest = std::max(largest, std::abs(in(i, j)));
+      for (Index i = 0; i < task.rows_out.rows; ++i) largest = std::max(largest, std::abs(out(i, j)));
+      constexpr int most = std::numeric_limits<T>::max_exponent - 2;
+      const int e = largest > 0 && std::isfinite(largest) ? std::clamp(std::ilogb(largest), -most, most) : 0;
+      scale_[index(j)] = std::ldexp(T(1), -e);
+      unscale_[index(j)] = std::ldexp(T(1), e);
+      for (Index i = 0; i < height; ++i) row(i)[j] = column[i] * scale_[index(j)];
+    }
+  }
+
+  /// R := that of [R; u].
+  void add(Index which) {
+    for (Index j = 0; j < width_; ++j) row_[index(j)] = in(which, j) * scale_[index(j)];
+    T* u = row_.data();
+    for (Index k = 0; k < n_; ++k) {
+      T* r = row(k);
+      if (u[k] == T(0)) continue;
+      const T h = std::copysign(std::hypot(r[k], u[k]), r[k]), c = r[k] / h, s = u[k] / h;
+      r[k] = h;
+      for (Index j = k + 1; j < width_; ++j) {
+        const T x = r[j], y = u[j];
+        r[j] = c * x + s * y;
+        u[j] = c * y - s * x;
+      }
+    }
+    add_squares(1);
+  }
+
+  /// R without u; false when that is refused.
+  bool remove(Index which) {
+    for (Index j = 0; j < width_; ++j) row_[index(j)] = out(which, j) * scale_[index(j)];
+    T* u = row_.data();
+    T left = 1;
+    for (Index k = 0; k < n_; ++k) {  // Rᵀ a = u; of d's columns e - aᵀ d remains
+      const T* r = row(k);
+      const T a = u[k] == T(0) ? T(0) : u[k] / r[k];
+      a_[index(k)] = a;
+      left -= a * a;
+      for (Index j = k + 1; j < width_; ++j) u[j] -= a * r[j];
+    }
+    if (!(left > T(RowUpdate<Cpu, T>::least_left(n_)))) return false;
+    T t = std::sqrt(left);
+    // A row below [R d] that the rotations, from the bottom up, turn into u: of R's columns it is zero, of d's what the
+    // residual has of it.
+    for (Index j = 0; j < n_; ++j) u[j] = 0;
+    for (Index j = n_; j < width_; ++j) u[j] /= t;
+    add_squares(-1);
+    for (Index k = n_ - 1; k >= 0; --k) {
+      T* r = row(k);
+      const T h = std::hypot(t, a_[index(k)]), c = t / h, s = a_[index(k)] / h;
+      t = h;
+      for (Index j = k; j < width_; ++j) {
+        const T x = r[j], y = u[j];
+        r[j] = c * x - s * y;
+        u[j] = c * y + s * x;
+      }
+    }
+    return true;
+  }
+
+  void store() const {
+    for (Index j = 0; j < width_; ++j) {
+      T* column = j < n_ ? at(task_.r, 0, j) : at(task_.d, 0, j - n_);
+      for (Index i = 0; i < (j < n_ ? j + 1 : n_); ++i)
+        column[i] = rows_[index(i * width_ + j)] * unscale_[index(j)];
+    }
+    if (task_.squares) std::copy(squares_.begin(), squares_.end(), task_.squares + b_ * task_.d.cols);
+  }
+
+ private:
+  static std::size_t index(Index i) { return static_cast<std::size_t>(i); }
+  T* row(Index i) { return rows_.data() + i * width_; }
+  T* at(const DeviceMatrix<Cpu, T>& a, Index i, Index j) const { return a.data + b_ * a.stride + i + j * a.ld; }
+  T in(Index i, Index j) const { return j < n_ ? *at(task_.rows_in, i, j) : *at(task_.e_in, i, j - n_); }
+  T out(Index i, Index j) const { return j < n_ ? *at(task_.rows_out, i, j) : *at(task_.e_out, i, j - n_); }
+  void add_squares(double sign) {
+    for (Index j = 0; j < static_cast<Index>(squares_.size()); ++j) {
+      const double f = static_cast<double>(row_[index(n_ + j)]) * unscale_[index(n_ + j)];
+      squares_[index(j)] = std::max(0.0, squares_[index(j)] + sign * f * f);
+    }
+  }
+
+  const RowUpdate<Cpu, T>& task_;
+  Index b_, n_, width_;
+  std::vector<T> rows_, row_, a_, scale_, unscale_;
+  std::vector<double> squares_;
+};
+
+}  // namespace
+
+template <class T>
+void Queue::update_rows(const RowUpdate<Cpu, T>& task) {
+  if (skip()) return;
+  const Index rows = task.rows_in.rows + task.rows_out.rows, n = task.r.cols;
+  workers_->run(task.r.count, task.r.count * n * (n + task.d.cols) * (rows + 1), [&](Index b, int) {
+    SmallFactor<T> factor(task, b);
+    for (Index i = 0; i < task.rows_in.rows; ++i) factor.add(i);
+    bool taken = true;
+    for (Index i = 0; i < task.rows_out.rows && taken; ++i) taken = factor.remove(i);
+    if (taken)
+      factor.store();
+    else if (task.refused)
+      ++task.refused[b];
+  });
+}
+
+template void Queue::update_rows(const RowUpdate<Cpu, float>&);
+template void Queue::update_rows(const RowUpdate<Cpu, double>&);
+
+}  // namespace qrane::backend::cpu
