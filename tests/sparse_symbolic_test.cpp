@@ -21,7 +21,7 @@ using sparse::Ordering;
 using sparse::Storage;
 using sparse::Symbolic;
 
-const sparse::Amalgamation no_merging{{0, 0, 0}, {0, 0, 0}, 0};
+const sparse::Amalgamation no_merging{.columns = {0, 0, 0}, .zeros = {0, 0, 0}, .zeros_beyond = 0};
 
 std::vector<Ordering> orderings() {
   std::vector<Ordering> all{Ordering::natural, Ordering::colamd, Ordering::amd, Ordering::automatic};
@@ -484,6 +484,9 @@ TEST(SparseSymbolic, BadOptionsAreRefusedByName) {
   options = {};
   options.amalgamation.columns[1] = 1;
   expect_named(refusal(a.view(), options), {"columns[1] is 1"});
+  options = {};
+  options.amalgamation.front_flops = -1;
+  expect_named(refusal(a.view(), options), {"front_flops is -1"});
   options = {};
   options.amalgamation.zeros[2] = std::nan("");
   expect_named(refusal(a.view(), options), {"zeros[2]"});

@@ -70,11 +70,15 @@ Ordering ordering_from_string(const std::string& name);
 /// Whether this build has METIS.
 bool has_metis();
 
-/// When a front takes a child in: while zeros are few; the fewer its pivotal columns, the more zeros may be.
+/// When a front takes a child in: where the flops that this adds are fewer than what it saves, and while zeros in its
+/// part of R are few; the fewer its pivotal columns, the more zeros may be.
 struct Amalgamation {
+  double front_flops = 3e5;   ///< saved by one front less: the flops that its handling takes the time of
+  double entry_flops = 100;  ///< saved for each entry of the child's contribution block, which need not be carried
+  double flops_share = 0.1;   ///< and this share of the child's own flops may be lost
   Index columns[3] = {8, 32, 96};  ///< pivotal columns of the merged front, ascending limits
-  /// Up to columns[k], this share of the front's part of R may be zeros that merging brings; then zeros_beyond.
-  double zeros[3] = {0.6, 0.3, 0.15};
+  double zeros[3] = {0.6, 0.3,
+                     0.15};  ///< up to columns[k], this share of zeros that merging brings; beyond, zeros_beyond
   double zeros_beyond = 0.05;
 };
 

@@ -25,8 +25,14 @@ class Stopwatch {
 };
 
 void check_options(const AnalyzeOptions& options, Index cols) {
-  constexpr auto bad = ErrorCode::invalid_argument;
+  static constexpr auto bad = ErrorCode::invalid_argument;
   const Amalgamation& relax = options.amalgamation;
+  const auto check_cost = [](const char* name, double value) {
+    detail::check(value >= 0, bad, "Amalgamation::", name, " is ", value, ", negative or NaN");
+  };
+  check_cost("front_flops", relax.front_flops);
+  check_cost("entry_flops", relax.entry_flops);
+  check_cost("flops_share", relax.flops_share);
   for (int k = 0; k < 3; ++k) {
     detail::check(relax.columns[k] >= (k > 0 ? relax.columns[k - 1] : 0), bad, "Amalgamation::columns[", k, "] is ",
                   relax.columns[k], "; they must ascend from 0");

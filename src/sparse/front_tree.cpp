@@ -15,8 +15,12 @@ struct Group {
   Index pivots = 0;
   Index cols = 0;
   Index own_rows = 0;
+  Index rows = 0;     // own_rows and the children's contribution rows; amalgamate() fills it in
   Index entries = 0;  // of R's rows here that are no zeros by merging
   Index parent = -1;
+
+  Index r_rows() const { return std::min(rows, pivots); }
+  Index cb_rows() const { return std::min(rows - r_rows(), cols - pivots); }
 };
 
 struct Grouping {
@@ -36,7 +40,7 @@ Grouping fundamental_supernodes(const ColumnTree& tree) {
   for (Index k = 0; k < n; ++k) {
     const bool joins =
         k > 0 && tree.parent[k - 1] == k && child_count[k] == 1 && tree.r_counts[k - 1] == tree.r_counts[k] + 1;
-    if (!joins) result.groups.push_back({0, tree.r_counts[k], 0, 0, -1});
+    if (!joins) result.groups.push_back({0, tree.r_counts[k], 0, 0, 0, -1});
     Group& group = result.groups.back();
     result.group_of[k] = static_cast<Index>(result.groups.size()) - 1;
     ++group.pivots;
@@ -67,7 +71,36 @@ struct Children {
   std::vector<Index> begin, list;
 };
 
-bool worth_merging(const Group& merged, const Amalgamation& relax) {
+/// Householder QR of a dense rows x cols matrix.
+double dense_flops(Index rows, Index cols) {
+  const auto m = static_cast<double>(rows), n = static_cast<double>(cols);
+  return m >= n ? 2 * n * n * (m - n / 3) : 2 * m * m * (n - m / 3);
+}
+
+/// Flops that the merging of a child adds. The child's columns come first: only its rows reach them, but now across all
+/// of the parent's columns; the rows that are left then stand in the parent whole, and not as a trapezoid whose row i
+/// begins in the child's column i, here taken to be spread evenly over the parent's n. A row that begins in column s
+/// takes part in reflectors s .. k - 1 of the k = min(rows, n): 2 (n - s)^2 - 2 (n - k)^2 flops.
+double added_flops(const Group& child, const Group& parent, const Group& merged) {
+  const Index left = child.rows - child.r_rows();
+  const double child_part = dense_flops(child.rows, merged.cols) - dense_flops(left, merged.cols - child.r_rows()) -
+                            dense_flops(child.rows, child.cols);
+  const auto n = static_cast<double>(parent.cols);
+  const double k = std::min(static_cast<double>(merged.rows - child.r_rows()), n);
+  const double whole_rows = static_cast<double>(left) * 2 * (n * n - (n - k) * (n - k));
+  if (child.cb_rows() == 0) return child_part + whole_rows;
+  const double step = n / static_cast<double>(child.cols - child.pivots);
+  const double rows = std::min(static_cast<double>(child.cb_rows()), k / step);
+  const double end = n - step * rows;
+  const double trapezoid = 2 * ((n * n * n - end * end * end) / (3 * step) - rows * (n - k) * (n - k));
+  return child_part + whole_rows - trapezoid;
+}
+
+bool worth_merging(const Group& child, const Group& parent, const Group& merged, const Amalgamation& relax) {
+  const auto carried = static_cast<double>(trapezoid(child.cb_rows(), child.cols - child.pivots));
+  const double saved =
+      relax.front_flops + relax.entry_flops * carried + relax.flops_share * dense_flops(child.rows, child.cols);
+  if (added_flops(child, parent, merged) > saved) return false;
   const Index total = trapezoid(merged.pivots, merged.cols);
   const double share = static_cast<double>(total - merged.entries) / static_cast<double>(std::max<Index>(total, 1));
   for (int k = 0; k < 3; ++k) {
@@ -84,8 +117,10 @@ Grouping amalgamate(Grouping fine, const Amalgamation& relax) {
   Children children(groups);
   std::vector<Index> into(count, -1);
   for (Index p = 0; p < count; ++p) {
+    groups[p].rows = groups[p].own_rows;
     const auto begin = children.list.begin() + children.begin[p];
     const auto end = children.list.begin() + children.begin[p + 1];
+    for (auto c = begin; c != end; ++c) groups[p].rows += groups[*c].cb_rows();
     std::stable_sort(begin, end, [&](Index c, Index d) { return groups[c].cols > groups[d].cols; });
     for (auto c = begin; c != end; ++c) {
       const Group& child = groups[*c];
@@ -93,8 +128,9 @@ Grouping amalgamate(Grouping fine, const Amalgamation& relax) {
       merged.pivots += child.pivots;
       merged.cols += child.pivots;
       merged.own_rows += child.own_rows;
+      merged.rows += child.rows - child.cb_rows();
       merged.entries += child.entries;
-      if (!worth_merging(merged, relax)) continue;
+      if (!worth_merging(child, groups[p], merged, relax)) continue;
       groups[p] = merged;
       into[*c] = p;
     }

@@ -90,8 +90,8 @@ bool BucketScheduler::others_may_join(std::int32_t column) const {
   return in_bucket_[at(column)] > 1 || open_below_[at(column)];
 }
 
-/// What goes on from earlier bundles: pipelined, the rest of each bundle whose update is due; plain, the rests updated in
-/// the last round. from[k] is the index in due_ that factored[k] continues, or -1.
+/// What goes on from earlier bundles: pipelined, the rest of each bundle whose update is due; plain, the rests updated
+/// in the last round. from[k] is the index in due_ that factored[k] continues, or -1.
 void BucketScheduler::continue_bundles(std::vector<Kept>& factored, std::vector<std::int32_t>& from) {
   const auto go_on = [&](std::vector<std::int32_t> rows, std::int32_t column, std::int32_t source) {
     if (options_.pipelined) {
@@ -124,15 +124,16 @@ void BucketScheduler::continue_bundles(std::vector<Kept>& factored, std::vector<
   }
 }
 
-/// Idle row tiles of a bucket, bundle by bundle from the top. One that is alone has nothing to do if it is a triangle, and
-/// waits if others may come.
+/// Idle row tiles of a bucket, bundle by bundle from the top. One that is alone has nothing to do if it is a triangle,
+/// and waits if others may come.
 void BucketScheduler::new_bundles(std::vector<Kept>& factored) {
   for (std::int32_t column = 0; column < tile_columns_; ++column) {
     const auto& idle = idle_[at(column)];
     for (std::size_t first = 0; first < idle.size();) {
       const std::size_t count = std::min(idle.size() - first, at(options_.bundle));
       if (count == 1 && (triangular_[at(idle[first])] || others_may_join(column))) break;
-      factored.push_back({column, -1, {idle.begin() + static_cast<Index>(first), idle.begin() + static_cast<Index>(first + count)}});
+      factored.push_back(
+          {column, -1, {idle.begin() + static_cast<Index>(first), idle.begin() + static_cast<Index>(first + count)}});
       first += count;
     }
   }

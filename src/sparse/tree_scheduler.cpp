@@ -20,8 +20,8 @@ TreeScheduler::TreeScheduler(std::vector<ScheduledFront> fronts, const ScheduleO
       children_left_(fronts_.size(), 0),
       buckets_(fronts_.size()),
       r_final_(fronts_.size(), 0) {
-  detail::check(options.s_entries >= 1 && options.pack_side >= 1, ErrorCode::invalid_argument,
-                "assembly tasks of ", options.s_entries, " entries and blocks of ", options.pack_side, " are none");
+  detail::check(options.s_entries >= 1 && options.pack_side >= 1, ErrorCode::invalid_argument, "assembly tasks of ",
+                options.s_entries, " entries and blocks of ", options.pack_side, " are none");
   for (std::size_t f = 0; f < fronts_.size(); ++f) {
     const std::int32_t parent = fronts_[f].parent;
     detail::check(parent < 0 || (parent > static_cast<std::int32_t>(f) && at(parent) < fronts_.size()),
