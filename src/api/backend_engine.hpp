@@ -6,6 +6,7 @@
 
 #include "api/engine.hpp"
 #include "api/pivoted_engine.hpp"
+#include "api/updates.hpp"
 #include "dense/batch_solve.hpp"
 #include "dense/consume.hpp"
 #include "dense/least_squares.hpp"
@@ -194,6 +195,7 @@ class QRStateOf final : public QRState<T> {
 
   bool fell_back() override { return f_.fell_back(); }
   Stage stage() override { return f_.stage(); }
+  std::unique_ptr<QRState<T>> updatable() override { return make_updated<B, T>(f_, profile_, where_); }
   dense::Factorization<B, T>& factorization() { return f_; }
 
  private:
@@ -241,15 +243,7 @@ class QRStateOf final : public QRState<T> {
     dense::check_view("out", out);
     check(out.rows == rows && out.cols == cols, ErrorCode::invalid_argument, "out is ", out.rows, " x ", out.cols,
           ", but ", what, " is ", rows, " x ", cols);
-    if (rows == 0 || cols == 0) return;
-    if (dense::is_resident<B>(out) && out.layout == Layout::column_major) {
-      write(dense::as_device<B>(out));
-      return;
-    }
-    dense::Temporary<B, T> staged(f_.queue(), rows, cols);
-    write(staged.matrix);
-    dense::store<B, T>(f_.queue(), staged.matrix, out);
-    f_.queue().synchronize();
+    dense::write_into<B, T>(f_.queue(), out, write);
   }
 
   /// The batch on the device: where it is, or copied into the factorization's memory or a staging buffer.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a factorization is good for: least squares with a rank report, condition, determinant, bases.
+//
+// F is what holds the factors: a Factorization, or an updated one (src/update/updated.hpp). It has queue(), plan(), k(),
+// r_source(), and overloads of project() and multiply_q() beside it.
 #pragma once
 
 #include <cmath>
@@ -10,8 +13,8 @@
 namespace qrane::dense {
 
 /// x (n x nrhs) with op(R11) x = y for the leading k x k triangle, in place in y's first k rows.
-template <class B, class T>
-void solve_triangle(Factorization<B, T>& f, backend::Op op, const backend::DeviceMatrix<B, T>& y) {
+template <class B, class T, class F>
+void solve_triangle(F& f, backend::Op op, const backend::DeviceMatrix<B, T>& y) {
   const Index k = f.k();
   f.queue().trsm(backend::Side::left, backend::Triangle::upper, op, backend::Diagonal::non_unit, T(1),
                  f.r_source().block(0, 0, k, k), y);
@@ -38,41 +41,49 @@ void lift(Factorization<B, T>& f, const backend::DeviceMatrix<B, T>& x) {
   f.apply(backend::Op::none, x);
 }
 
-/// Least-squares (least-norm for m < n) solution of A x = b from a factorization of A.
-template <class B, class T>
-Solution<T> solve(Factorization<B, T>& f, RankView<B, T>& rank, const plan::DeviceProfile& profile, MatrixView<const T> b,
-                  const SolveOptions& options, Memory where) {
+/// The solution x of R x = y, y = Qᵀb being k x nrhs on the device (destroyed), as far as R's rank allows.
+template <class B, class T, class F>
+Solution<T> solve_projected(F& f, RankView<B, T>& rank, const plan::DeviceProfile& profile,
+                            const backend::DeviceMatrix<B, T>& y, const SolveOptions& options, Memory where) {
   using namespace backend;
   const Index m = f.plan().rows, n = f.plan().cols, k = f.k();
-  check_view("b", b);
-  detail::check(b.rows == m, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ", m);
   const double tolerance = options.tolerance >= 0 ? options.tolerance : default_tolerance<T>(m, n);
   Solution<T> out;
   out.full = k;
   out.condition = rank.condition;
   out.rank = rank.decide(tolerance);
   refuse_deficient(options, out.rank, out.full, tolerance, out.condition);
-  Temporary<B, T> y(f.queue(), m, b.cols), small(f.queue(), k, b.cols), x(f.queue(), n, b.cols);
-  load<B, T>(f.queue(), b, y.matrix);
-  const DeviceMatrix<B, T> projected = project(f, y.matrix, small.matrix);
   if (out.deficient() && rank.on_device()) {
-    out.x = solve_pivoted<B, T>(f.queue(), profile, rank.device_pivot(), out.rank, projected, options.least_norm, where);
+    out.x = solve_pivoted<B, T>(f.queue(), profile, rank.device_pivot(), out.rank, y, options.least_norm, where);
     return out;
   }
+  Temporary<B, T> x(f.queue(), n, y.cols);
   if (out.deficient()) {
     const HostMatrix host =
-        solve_deficient(rank.pivot(), out.rank, to_host_matrix<B, T>(f.queue(), projected), options.least_norm);
+        solve_deficient(rank.pivot(), out.rank, to_host_matrix<B, T>(f.queue(), y), options.least_norm);
     Matrix<T> host_x = from_host_matrix<T>(host);
     load<B, T>(f.queue(), host_x.view(), x.matrix);
   } else if (m < n) {
-    solve_least_norm<B, T>(f.queue(), profile, f.r_source(), projected, x.matrix);
+    solve_least_norm<B, T>(f.queue(), profile, f.r_source(), y, x.matrix);
   } else {
-    f.queue().copy(projected, x.matrix, Part::all);
-    solve_triangle(f, Op::none, x.matrix);
+    f.queue().copy(y, x.matrix, Part::all);
+    solve_triangle<B, T>(f, Op::none, x.matrix);
   }
   out.x = export_matrix<B, T>(f.queue(), x.matrix, where);
   f.queue().synchronize();
   return out;
+}
+
+/// Least-squares (least-norm for m < n) solution of A x = b from a factorization of A.
+template <class B, class T, class F>
+Solution<T> solve(F& f, RankView<B, T>& rank, const plan::DeviceProfile& profile, MatrixView<const T> b,
+                  const SolveOptions& options, Memory where) {
+  const Index m = f.plan().rows;
+  check_view("b", b);
+  detail::check(b.rows == m, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ", m);
+  Temporary<B, T> y(f.queue(), m, b.cols), small(f.queue(), f.k(), b.cols);
+  load<B, T>(f.queue(), b, y.matrix);
+  return solve_projected<B, T>(f, rank, profile, project(f, y.matrix, small.matrix), options, where);
 }
 
 /// det A = det Q det R: every reflector with tau != 0 is a reflection.
@@ -115,8 +126,8 @@ void multiply_q(Factorization<B, T>& f, const Matrix<T>& small, const backend::D
 }
 
 /// Orthonormal basis of the range: Q times the leading columns of the pivoted R's own Q.
-template <class B, class T>
-Matrix<T> range_basis(Factorization<B, T>& f, RankView<B, T>& rank, double tolerance, Memory where) {
+template <class B, class T, class F>
+Matrix<T> range_basis(F& f, RankView<B, T>& rank, double tolerance, Memory where) {
   const Index r = rank.decide(tolerance);
   Temporary<B, T> out(f.queue(), f.plan().rows, r);
   multiply_q(f, from_host_matrix<T>(leading_q(rank.pivot(), r)), out.matrix);
@@ -126,8 +137,8 @@ Matrix<T> range_basis(Factorization<B, T>& f, RankView<B, T>& rank, double toler
 }
 
 /// Orthonormal basis of the null space: the last right singular vectors of R.
-template <class B, class T>
-Matrix<T> null_space_basis(Factorization<B, T>& f, RankView<B, T>& rank, double tolerance, Memory where) {
+template <class B, class T, class F>
+Matrix<T> null_space_basis(F& f, RankView<B, T>& rank, double tolerance, Memory where) {
   const Index n = f.plan().cols;
   const Index r = rank.decide(tolerance);
   // a square problem, so that all n right singular vectors come out

@@ -149,18 +149,22 @@ class RankView {
  public:
   const double condition;
 
-  explicit RankView(Factorization<B, T>& f) : RankView(f, triangle_facts<B, T>(f.queue(), f.r_source())) {}
+  /// F: a factorization, or whatever else has queue(), r_source() and k() and outlives this.
+  template <class F>
+  explicit RankView(F& f) : RankView(f.queue(), f.r_source()) {}
+  RankView(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& r)
+      : RankView(queue, r, triangle_facts<B, T>(queue, r)) {}
 
   /// Whether pivoting happens on the device: the way over the host is cheap for small triangles only.
   bool on_device() const {
     constexpr Index widest = std::is_same_v<B, backend::Cpu> ? widest_on_host : 64;
-    return f_->k() > widest && HasPivotedFactor<B, T>;
+    return k() > widest && HasPivotedFactor<B, T>;
   }
 
   /// k x n, on the host.
   const HostMatrix& r() {
-    if (!r_) r_ = host_triangle<B, T>(f_->queue(), f_->r_source());
-    return *r_;
+    if (!host_) host_ = host_triangle<B, T>(*queue_, r_);
+    return *host_;
   }
   const PivotedQR& pivot() {
     if (!pivoted_) pivoted_ = pivoted_qr(r());
@@ -168,10 +172,9 @@ class RankView {
   }
   PivotedMatrix<B, T>& device_pivot() {
     if (!device_) {
-      const auto r = f_->r_source();
-      const bool randomized = HasGatherColumns<B, T> && r.rows > widest_exact_pivoting;
-      device_ = std::make_unique<PivotedMatrix<B, T>>(f_->queue(), r.rows, r.cols, r.rows, randomized);
-      f_->queue().copy(r, device_->a(), backend::Part::upper);
+      const bool randomized = HasGatherColumns<B, T> && r_.rows > widest_exact_pivoting;
+      device_ = std::make_unique<PivotedMatrix<B, T>>(*queue_, r_.rows, r_.cols, r_.rows, randomized);
+      queue_->copy(r_, device_->a(), backend::Part::upper);
       device_->run(0, false);
     }
     return *device_;
@@ -186,19 +189,21 @@ class RankView {
 
   /// Rank of the triangle; the pivoted look is taken only where its condition leaves a doubt.
   Index decide(double relative_tolerance) {
-    if (std::isnan(condition)) return f_->k();  // NaN spreads by itself; a rank would be a guess
+    if (std::isnan(condition)) return k();  // NaN spreads by itself; a rank would be a guess
     // the estimates may be low by a small factor; a pivoted diagonal ratio is at most n times the condition
-    if (spread_ * relative_tolerance * 10 < 1) return f_->k();
+    if (spread_ * relative_tolerance * 10 < 1) return k();
     return numerical_rank(relative_tolerance);
   }
 
  private:
-  RankView(Factorization<B, T>& f, const TriangleFacts& facts)
-      : condition(facts.condition), f_(&f), spread_(facts.spread) {}
+  RankView(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& r, const TriangleFacts& facts)
+      : condition(facts.condition), queue_(&queue), r_(r), spread_(facts.spread) {}
+  Index k() const { return std::min(r_.rows, r_.cols); }
 
-  Factorization<B, T>* f_;
+  typename B::Queue* queue_;
+  backend::DeviceMatrix<B, T> r_;  // its upper trapezoid
   double spread_;
-  std::optional<HostMatrix> r_;
+  std::optional<HostMatrix> host_;
   std::optional<PivotedQR> pivoted_;
   std::unique_ptr<PivotedMatrix<B, T>> device_;
 };

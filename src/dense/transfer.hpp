@@ -148,6 +148,20 @@ void store(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& source, 
   for (Index j = 0; j < cols; ++j) std::copy(pack.data() + j * rows, pack.data() + (j + 1) * rows, v.data + j * v.ld);
 }
 
+/// Lets `write` fill the caller's matrix, through memory of our own only where the kernels cannot reach it.
+template <class B, class T, class Write>
+void write_into(typename B::Queue& queue, const MatrixView<T>& out, Write write) {
+  if (out.rows == 0 || out.cols == 0) return;
+  if (is_resident<B>(out) && out.layout == Layout::column_major) {
+    write(as_device<B>(out));
+    return;
+  }
+  const Temporary<B, T> staged(queue, out.rows, out.cols);
+  write(staged.matrix);
+  store<B, T>(queue, staged.matrix, out);
+  queue.synchronize();
+}
+
 /// What apply does for the user's view: fn(op, matrix) replaces a column-major device matrix by op(Q) times it. From the
 /// right, C Q = (Qᵀ Cᵀ)ᵀ: the same memory read the other way round.
 template <class B, class T, class Function>

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// A factorization that can be updated (update/updated.hpp) behind a handle.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "api/updates.hpp"
+#include "update/updated.hpp"
+
+namespace qrane::detail {
+
+template <class B, class T>
+class UpdatedStateOf final : public QRState<T> {
+ public:
+  using Mat = backend::DeviceMatrix<B, T>;
+
+  UpdatedStateOf(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile, Memory where)
+      : where_(where), f_(f, profile) {}
+
+  const Plan& plan() const override { return f_.plan(); }
+
+  UpdateReport update(const UpdateRequest<T>& request) override {
+    if (!timed_) {
+      UpdateReport report = f_.update(request);
+      rank_.reset();
+      return report;
+    }
+    f_.queue().synchronize();
+    const auto begin = f_.queue().record();
+    UpdateReport report = f_.update(request);
+    rank_.reset();
+    const auto end = f_.queue().record();
+    report.measured_ms = f_.queue().elapsed_ms(begin, end);
+    return report;
+  }
+  void time_updates(bool on) override { timed_ = on; }
+
+  void attach(MatrixView<const T> b, MatrixView<const T> a) override {
+    f_.attach(b, a);
+    rank_.reset();
+  }
+  Solution<T> solve_attached(const SolveOptions& options) override {
+    check_attached();
+    return solve_d(options);
+  }
+  Matrix<T> projected() override {
+    check_attached();
+    return finish(f_.d());
+  }
+  /// With a rank-deficient R the part of d that R x does not reach counts, too.
+  std::vector<double> residual_norms() override {
+    check_attached();
+    const Matrix<double> kept = f_.residual_norms();
+    std::vector<double> norms(kept.data(), kept.data() + kept.rows());
+    if (f_.k() == 0 || view().decide(relative(-1)) == f_.k()) return norms;
+    const Solution<T> x = solve_d({});
+    const dense::Temporary<B, T> rest(f_.queue(), f_.k(), f_.d().cols), r(f_.queue(), f_.k(), f_.plan().cols);
+    const dense::OnDevice<B, T> solution(f_.queue(), x.x.view());
+    f_.queue().copy(f_.d(), rest.matrix, backend::Part::all);
+    f_.queue().copy(f_.r_source(), r.matrix, backend::Part::upper);
+    const Matrix<double> more =
+        dense::general_residual_norms<B, T>(f_.queue(), r.matrix, solution.matrix, rest.matrix);
+    for (std::size_t j = 0; j < norms.size(); ++j) norms[j] = std::hypot(norms[j], more.data()[j]);
+    return norms;
+  }
+
+  void refactor(BatchView<const T> a) override {
+    check(a.count == 1 && a.pointers == nullptr, ErrorCode::invalid_argument,
+          "refactor takes one matrix here, not a batch of ", a.count);
+    f_.refactor(a.first);
+    rank_.reset();
+    where_ = a.first.memory;
+  }
+
+  Matrix<T> r(Columns columns) override {
+    const Index rows = columns == Columns::full ? f_.plan().rows : f_.k();
+    dense::Temporary<B, T> out(f_.queue(), rows, f_.plan().cols);
+    write_r(out.matrix);
+    return finish(out.matrix);
+  }
+  Matrix<T> q(Columns columns) override {
+    check_q();
+    check(columns == Columns::thin, ErrorCode::unavailable,
+          "full Q needs reflectors; factor with QForm::implicit or lapack, not ", to_string(f_.plan().q));
+    dense::Temporary<B, T> out(f_.queue(), f_.plan().rows, f_.k());
+    f_.form(out.matrix);
+    return finish(out.matrix);
+  }
+  void r_into(MatrixView<T> out) override {
+    write_into(out, f_.k(), f_.plan().cols, "R", [&](const Mat& target) { write_r(target); });
+  }
+  void q_into(MatrixView<T> out) override {
+    check_q();
+    write_into(out, f_.plan().rows, f_.k(), "the thin Q", [&](const Mat& target) { f_.form(target); });
+  }
+  void apply(MatrixView<T>, Side, bool) override {
+    throw Error(ErrorCode::unavailable, concat("applying Q needs reflectors; factor with QForm::implicit or lapack, not ",
+                                               to_string(f_.plan().q)));
+  }
+
+  Solution<T> solve(MatrixView<const T> b, const SolveOptions& options) override {
+    check_q();
+    return dense::solve<B, T>(f_, view(), f_.profile(), b, options, b.memory);
+  }
+  double condition() override { return view().condition; }
+  RankReport rank(double tolerance) override {
+    RankReport report;
+    report.full = f_.k();
+    report.condition = view().condition;
+    report.rank = view().numerical_rank(relative(tolerance), &report.tolerance);
+    return report;
+  }
+  Determinant determinant() override {
+    check(f_.plan().rows == f_.plan().cols, ErrorCode::invalid_argument, "the determinant needs a square matrix, got ",
+          f_.plan().rows, " x ", f_.plan().cols);
+    throw Error(ErrorCode::unavailable, "the determinant's sign needs reflectors; factor with QForm::implicit or lapack");
+  }
+  Matrix<T> range_basis(double tolerance) override {
+    check_q();
+    return dense::range_basis<B, T>(f_, view(), relative(tolerance), where_);
+  }
+  Matrix<T> null_space_basis(double tolerance) override {
+    return dense::null_space_basis<B, T>(f_, view(), relative(tolerance), where_);
+  }
+  Reflectors<T> reflectors() override {
+    throw Error(ErrorCode::unavailable, concat("LAPACK-shaped reflectors need QForm::lapack; this factorization has ",
+                                               to_string(f_.plan().q)));
+  }
+  bool fell_back() override { return false; }
+  Stage stage() override { return Stage::planned; }
+
+  void r_into_batch(BatchView<T>) override { not_a_batch(); }
+  void q_into_batch(BatchView<T>) override { not_a_batch(); }
+  void apply_batch(BatchView<T>, bool) override { not_a_batch(); }
+  void reflectors_into_batch(BatchView<T>, BatchView<T>) override { not_a_batch(); }
+  BatchSolution<T> solve_batch(BatchView<const T>, const SolveOptions&) override { not_a_batch(); }
+  std::vector<Index> solve_into_batch(BatchView<const T>, BatchView<T>, const SolveOptions&) override { not_a_batch(); }
+
+ private:
+  [[noreturn]] static void not_a_batch() {
+    throw Error(ErrorCode::unavailable, "this is one factorization, not a batch");
+  }
+  void check_q() const {
+    check(f_.plan().q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+  }
+  void check_attached() const {
+    if (!f_.attached()) this->nothing_attached();
+  }
+  double relative(double tolerance) const {
+    return tolerance >= 0 ? tolerance : dense::default_tolerance<T>(f_.plan().rows, f_.plan().cols);
+  }
+  dense::RankView<B, T>& view() {
+    if (!rank_) rank_.emplace(f_.queue(), f_.r_source());
+    return *rank_;
+  }
+  Solution<T> solve_d(const SolveOptions& options) {
+    const dense::Temporary<B, T> y(f_.queue(), f_.k(), f_.d().cols);
+    if (f_.k() > 0) f_.queue().copy(f_.d(), y.matrix, backend::Part::all);
+    return dense::solve_projected<B, T>(f_, view(), f_.profile(), y.matrix, options, where_);
+  }
+  void write_r(const Mat& target) {
+    const Index k = f_.k();
+    if (target.cols == 0) return;
+    if (k > 0) f_.queue().copy(f_.r_source(), target.block(0, 0, k, target.cols), backend::Part::upper);
+    if (target.rows > k) f_.queue().fill(target.block(k, 0, target.rows - k, target.cols), T(0), T(0));
+  }
+  Matrix<T> finish(const Mat& a) {
+    Matrix<T> out = dense::export_matrix<B, T>(f_.queue(), a, where_);
+    f_.queue().synchronize();
+    return out;
+  }
+  template <class Write>
+  void write_into(MatrixView<T> out, Index rows, Index cols, const char* what, Write write) {
+    dense::check_view("out", out);
+    check(out.rows == rows && out.cols == cols, ErrorCode::invalid_argument, "out is ", out.rows, " x ", out.cols,
+          ", but ", what, " is ", rows, " x ", cols);
+    dense::write_into<B, T>(f_.queue(), out, write);
+  }
+
+  Memory where_;
+  bool timed_ = false;
+  update::Updated<B, T> f_;
+  std::optional<dense::RankView<B, T>> rank_;
+};
+
+template <class B, class T>
+std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile, Memory where) {
+  return std::make_unique<UpdatedStateOf<B, T>>(f, profile, where);
+}
+
+}  // namespace qrane::detail

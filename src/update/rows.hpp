@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of A that come and go, R [Q] [d] brought along.
+//
+// In: [U; A] = [E 0; 0 Q] [U; R], and the chain down makes [U; R] triangular. More rows than columns are reduced to a
+// triangle of their own first. 2 p n² flops on R, and on Q one sweep.
+//
+// Out, with Q: the unit vectors E of the rows are Q W + Z L, W = Q(rows, :)ᵀ (complement.hpp), and [W; L] has orthonormal
+// columns, so that the chain up leaves ±I of it: what is left of X = [Q Z] beside its first p columns, ±E, is zero in the
+// rows. Out, without Q: W = R^-T Uᵀ and LᵀL = I - WᵀW (LINPACK's way, in blocks), refused where that is not positive
+// definite to working accuracy.
+#pragma once
+
+#include <cmath>
+
+#include "update/complement.hpp"
+#include "update/sweep.hpp"
+
+namespace qrane::update {
+
+/// Adds (or takes away) the squares of the columns of `part` to those of the residuals that a store without Q keeps.
+template <class B, class T>
+void add_residuals(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& part, double sign) {
+  if (part.rows == 0 || store.residual_squares.cols == 0) return;
+  const Index c = part.cols;
+  constexpr Index scratch_bytes = Index{1} << 20;
+  const DeviceMatrix<B, double> gram = tools.scratch.template matrix<double>(c, c);
+  const DeviceMatrix<B, double> one = tools.scratch.template matrix<double>(1, 1);
+  const Index bytes = std::max(scratch_bytes, 64 * part.rows * c + 65536);
+  tools.queue.gram(part, gram, {tools.scratch.template take<std::byte>(bytes), bytes});
+  tools.queue.fill(one, 1.0, 1.0);
+  const DeviceMatrix<B, double> diagonal{gram.data, 1, c, gram.ld + 1, 0, 1};
+  tools.queue.gemm(Op::none, Op::none, sign, one, diagonal, 1.0, store.residual_squares);
+}
+
+/// The rows u (p x n) and their right-hand sides e (p x nrhs), both on the device, before row k.
+template <class B, class T>
+void insert_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, const DeviceMatrix<B, T>& u,
+                 const DeviceMatrix<B, T>& e, Index block) {
+  auto& queue = tools.queue;
+  const Index p = u.rows, n = store.n, c = store.positions(), width = n + store.nrhs;
+  const Index carry = std::min(p, n), kept = std::min(c + carry, n) - c;
+  const bool reduced = p > n;
+  // [U; R], or its triangle in place of U
+  const DeviceMatrix<B, T> m = store.next_r(carry + c, width);
+  const DeviceMatrix<B, T> top = m.block(0, 0, carry, width);
+  DeviceMatrix<B, T> e_turned = e, u_q = tools.scratch.template matrix<T>(0, 0);
+  if (reduced) {
+    if (store.nrhs > 0) {
+      e_turned = tools.scratch.template matrix<T>(p, store.nrhs);
+      queue.copy(e, e_turned, Part::all);
+    }
+    if (n > 0) {
+      auto& f = tools.factorization(p, n, QForm::implicit);
+      f.run(u);
+      queue.copy(f.r_source(), top.columns(0, n), Part::upper);
+      if (store.nrhs > 0) f.apply(Op::transpose, e_turned);
+      if (store.has_q) {
+        u_q = tools.scratch.template matrix<T>(p, n);
+        f.form(u_q);
+      }
+    }
+  } else if (n > 0) {
+    queue.copy(u, top.columns(0, n), Part::all);
+  }
+  if (store.nrhs > 0 && carry > 0) queue.copy(e_turned.block(0, 0, carry, store.nrhs), top.columns(n, store.nrhs), Part::all);
+  if (c > 0) {
+    queue.copy(store.triangle(), m.block(carry, 0, c, n), Part::upper);
+    if (store.nrhs > 0) queue.copy(store.d(), m.block(carry, n, c, store.nrhs), Part::all);
+  }
+  const Chain<B, T> chain = chain_down(tools, m, carry, c, n, block, store.has_q);
+  const Index positions = c + kept;
+
+  RowOrder order = store.order;
+  if (store.has_q) {
+    order.insert(k, p);
+    store.reserve_q(order.extent(), positions);
+    const DeviceMatrix<B, T> q = store.q_view(order.extent(), positions);
+    const DeviceMatrix<B, T> e_in = tools.scratch.template matrix<T>(order.extent(), carry);
+    Place<B, T> place{q, 0, 0, e_in, {}};
+    if (kept > 0) place.carry_out = q.columns(c, kept);
+    Sweeper<B, T> sweep(tools, chain, place);
+    const std::vector<Run> fresh = order.runs(k, p);
+    if (carry > 0) queue.fill(e_in, T(0), T(0));
+    Index at = 0;
+    for (const Run& run : fresh) {
+      if (c > 0) queue.fill(q.block(run.first, 0, run.count, c), T(0), T(0));
+      if (reduced && n > 0)
+        queue.copy(u_q.block(at, 0, run.count, n), e_in.block(run.first, 0, run.count, n), Part::all);
+      else if (carry > 0)
+        queue.fill(e_in.block(run.first, at, run.count, run.count), T(0), T(1));
+      if (store.nrhs > 0)
+        queue.copy(e.block(at, 0, run.count, store.nrhs), store.b_view(order.extent()).block(run.first, 0, run.count, store.nrhs),
+                   Part::all);
+      at += run.count;
+    }
+    sweep.run();
+  } else if (store.nrhs > 0) {
+    add_residuals(tools, store, m.block(positions, n, carry + c - positions, store.nrhs), 1);
+    if (p > carry) add_residuals(tools, store, e_turned.block(carry, 0, p - carry, store.nrhs), 1);
+  }
+  store.take_r(m.block(0, 0, positions, width));
+  store.m += p;
+  store.order = std::move(order);
+}
+
+/// Everything goes but the columns' number.
+template <class B, class T>
+void remove_all_rows(Tools<B, T>& tools, Store<B, T>& store) {
+  const DeviceMatrix<B, T> none = store.next_r(0, store.n + store.nrhs);
+  if (store.residual_squares.cols > 0) tools.queue.fill(store.residual_squares, 0.0, 0.0);
+  store.take_r(none);
+  store.m = 0;
+  store.order = RowOrder(0);
+}
+
+/// Rows k .. k+p-1, with Q.
+template <class B, class T>
+void delete_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Index block) {
+  auto& queue = tools.queue;
+  if (p == store.m) return remove_all_rows(tools, store);
+  const Index n = store.n, c = store.positions(), extent = store.order.extent(), width = n + store.nrhs;
+  const std::vector<Run> gone = store.order.runs(k, p);
+  RowOrder order = store.order;
+  order.erase(k, p);
+  if (c > 0) {
+    const Index found = std::min(p, store.m - c), kept = c + found - p;
+    store.reserve_q(extent, c + found);
+    const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(c + found, p);
+    const DeviceMatrix<B, T> w = tools.scratch.template matrix<T>(c, p), s = tools.scratch.template matrix<T>(extent, p);
+    queue.fill(s, T(0), T(0));
+    Index at = 0;
+    for (const Run& run : gone) {
+      queue.transpose(store.q().block(run.first, 0, run.count, c), w.columns(at, run.count));
+      queue.fill(s.block(run.first, at, run.count, run.count), T(0), T(1));
+      at += run.count;
+    }
+    const Complement<B, T> e = complement(tools, store.order, store.q(), s, w, true);
+    queue.copy(w, g.block(0, 0, c, p), Part::all);
+    const DeviceMatrix<B, T> m = store.next_r(c + found, width), corner = tools.scratch.template matrix<T>(p, p);
+    queue.copy(store.triangle(), m.block(0, 0, c, n), Part::upper);
+    if (store.nrhs > 0) queue.copy(store.d(), m.block(0, n, c, store.nrhs), Part::all);
+    const DeviceMatrix<B, T> q = store.q_view(extent, c + found);
+    if (found > 0) {
+      queue.copy(e.l, g.block(c, 0, found, p), Part::all);
+      queue.fill(m.block(c, 0, found, n), T(0), T(0));
+      if (store.nrhs > 0)
+        queue.gemm(Op::transpose, Op::none, T(1), e.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
+      queue.copy(e.z, q.columns(c, found), Part::all);
+    }
+    const Chain<B, T> chain = chain_up(tools, g, m, p, kept, corner, block, true);
+    Sweeper<B, T> sweep(tools, chain, {q, 0, 0, q.columns(kept, p), {}});
+    sweep.run();
+    store.zero(q.columns(0, kept), gone);
+    store.take_r(m.block(p, 0, kept, width));
+  }
+  if (store.nrhs > 0) store.zero(store.b(), gone);
+  store.m -= p;
+  store.order = std::move(order);
+}
+
+}  // namespace qrane::update

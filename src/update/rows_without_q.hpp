@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where only R (and d) is kept: rows out by LINPACK's method in blocks, and right-hand sides attached.
+//
+// Rows out (Dongarra, Bunch, Moler, Stewart, LINPACK Users' Guide, chapter 10, p rows at once): W = R^-T Uᵀ, I - WᵀW = LᵀL,
+// and the chain up on [W; L], applied to [R d; 0 t], t = L^-T (e - Wᵀ d), takes U out of the top rows. What of e is not in
+// A's range leaves the residual: ‖r‖² - ‖t‖². Where I - WᵀW is not positive definite to working accuracy, or fewer rows
+// than columns would be left, the removed rows carry the rank, and R knows too little of the others: refused.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "update/rows.hpp"
+
+namespace qrane::update {
+
+namespace detail {
+
+/// The Cholesky factor of I - gram (upper triangle given, p x p), in place; false where an eigenvalue is, or may be, below
+/// `least`, or anything is not finite.
+inline bool downdate_factor(dense::HostMatrix& gram, double least) {
+  const Index p = gram.rows;
+  for (Index j = 0; j < p; ++j) {
+    for (Index i = 0; i <= j; ++i) {
+      double x = (i == j ? 1.0 : 0.0) - gram(i, j);
+      for (Index l = 0; l < i; ++l) x -= gram(l, i) * gram(l, j);
+      if (i == j && !(x > least)) return false;
+      gram(i, j) = i == j ? std::sqrt(x) : x / gram(i, i);
+    }
+    for (Index i = j + 1; i < p; ++i) gram(i, j) = 0;
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// u: the rows (p x n), e: their right-hand sides, on the device. Returns false, with nothing changed, where it is refused.
+template <class B, class T>
+bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& u,
+                           const DeviceMatrix<B, T>& e, Index p, Index block) {
+  auto& queue = tools.queue;
+  const Index n = store.n, nrhs = store.nrhs, width = n + nrhs;
+  if (p == store.m) {
+    remove_all_rows(tools, store);
+    return true;
+  }
+  if (n == 0) {
+    add_residuals(tools, store, e, -1);
+    store.m -= p;
+    return true;
+  }
+  if (store.m - p < n) return false;
+  const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(n + p, p), w = g.block(0, 0, n, p);
+  queue.transpose(u, w);
+  queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1),
+             store.triangle(), w);
+  const DeviceMatrix<B, double> gram = tools.scratch.template matrix<double>(p, p);
+  const Index bytes = std::max(Index{1} << 20, 64 * n * p + 65536);
+  queue.gram(w, gram, {tools.scratch.template take<std::byte>(bytes), bytes});
+  dense::HostMatrix l(p, p);
+  queue.download(gram.data, l.data.data(), p * p);
+  constexpr double u_roundoff = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
+  if (!detail::downdate_factor(l, static_cast<double>(n + 10) * u_roundoff)) return false;
+  const Matrix<T> factor = dense::from_host_matrix<T>(l);
+  const DeviceMatrix<B, T> bottom = g.block(n, 0, p, p);
+  dense::load<B, T>(queue, factor.view(), bottom);
+
+  const DeviceMatrix<B, T> m = store.next_r(n + p, width), corner = tools.scratch.template matrix<T>(p, p);
+  queue.copy(store.triangle(), m.block(0, 0, n, n), Part::upper);
+  queue.fill(m.block(n, 0, p, n), T(0), T(0));
+  const DeviceMatrix<B, T> t = m.block(n, n, p, nrhs);
+  if (nrhs > 0) {
+    queue.copy(store.d(), m.block(0, n, n, nrhs), Part::all);
+    queue.copy(e, t, Part::all);
+    queue.gemm(Op::transpose, Op::none, T(-1), w, store.d(), T(1), t);
+    queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1), bottom, t);
+    const DeviceMatrix<B, T> kept = tools.scratch.template matrix<T>(p, nrhs);
+    queue.copy(t, kept, Part::all);
+    chain_up(tools, g, m, p, n, corner, block, false);
+    add_residuals(tools, store, kept, -1);
+  } else {
+    chain_up(tools, g, m, p, n, corner, block, false);
+  }
+  store.take_r(m.block(p, 0, n, width));
+  store.m -= p;
+  return true;
+}
+
+/// r := [R d] of [a b], and the squares of the residuals, with memory for them.
+template <class B, class T>
+void factor_augmented(Tools<B, T>& tools, Store<B, T>& store, MatrixView<const T> a, const DeviceMatrix<B, T>& b,
+                      const DeviceMatrix<B, T>& r) {
+  auto& queue = tools.queue;
+  const Index m = a.rows, n = a.cols, c = std::min(m, n), width = n + b.cols, k = std::min(m, width);
+  const DeviceMatrix<B, T> augmented = tools.scratch.template matrix<T>(m, width);
+  const DeviceMatrix<B, T> upper = tools.scratch.template matrix<T>(k, width);
+  if (k > 0) {
+    dense::load<B, T>(queue, a, augmented.columns(0, n));
+    queue.copy(b, augmented.columns(n, b.cols), Part::all);
+    auto& f = tools.factorization(m, width, QForm::none);
+    f.run(augmented);
+    queue.copy(f.r_source(), upper, Part::upper);
+    if (c > 0) queue.copy(upper.block(0, 0, c, width), r, Part::all);
+  }
+  store.reserve_b(b.cols);
+  queue.fill(store.residual_squares, 0.0, 0.0);
+  add_residuals(tools, store, upper.block(c, n, k - c, b.cols), 1);
+}
+
+}  // namespace qrane::update

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every update works with: scratch memory that is kept from one update to the next, lists of tasks on the device,
+// and factorizations of blocks too large for one task.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "dense/factorization.hpp"
+
+namespace qrane::update {
+
+using backend::DeviceMatrix;
+using backend::Op;
+using backend::Part;
+using dense::Buffer;
+
+/// Scratch memory, handed out piece by piece and taken back all at once. Pieces of one update are valid until the next.
+template <class B>
+class Scratch {
+ public:
+  explicit Scratch(const typename B::Queue& queue) : queue_(queue) {}
+
+  /// Every piece is free again; what was in several buffers becomes one.
+  void reset() {
+    if (buffers_.size() > 1) {
+      buffers_.clear();
+      grow(std::exchange(total_, 0));
+    }
+    used_ = 0;
+  }
+  template <class U>
+  typename B::template Pointer<U> take(Index count) {
+    const Index bytes = (std::max<Index>(count, 1) * static_cast<Index>(sizeof(U)) + 255) / 256 * 256;
+    if (buffers_.empty() || used_ + bytes > buffers_.back().bytes()) {
+      grow(std::max(bytes, total_ / 2));
+      used_ = 0;
+    }
+    const Index offset = used_;
+    used_ += bytes;
+    return buffers_.back().template as<U>(offset);
+  }
+  template <class U>
+  DeviceMatrix<B, U> matrix(Index rows, Index cols, Index count = 1) {
+    const Index ld = std::max<Index>(rows, 1);
+    return {take<U>(ld * cols * count), rows, cols, ld, ld * cols, count};
+  }
+
+ private:
+  void grow(Index bytes) {
+    buffers_.emplace_back(queue_, bytes);
+    total_ += bytes;
+  }
+
+  typename B::Queue queue_;
+  std::vector<Buffer<B>> buffers_;
+  Index total_ = 0, used_ = 0;
+};
+
+template <class B, class T>
+class Tools {
+ public:
+  using Mat = DeviceMatrix<B, T>;
+  typename B::Queue queue;
+  plan::DeviceProfile profile;
+  Scratch<B> scratch;
+
+  Tools(const typename B::Queue& queue_, const plan::DeviceProfile& profile_)
+      : queue(queue_), profile(profile_), scratch(queue_) {}
+
+  /// Columns of one compact-WY group of a task that has `cols`.
+  int inner(Index cols) const {
+    constexpr Index widest = 32;  // the CPU's panels may be wider than one group; the others' are not
+    return static_cast<int>(std::min(std::max<Index>(cols, 1), widest));
+  }
+  /// Elements of T that a task of `cols` columns has.
+  Index t_elements(Index cols) const {
+    const Index b = inner(cols);
+    return (cols + b - 1) / b * b * b;
+  }
+
+  /// Tasks for the matrices 0 .. count-1 of a batch of rows x cols blocks, their T factors one after another.
+  typename B::template Pointer<backend::BlockTask> tasks(Index rows, Index cols, Index count) {
+    TaskList& list = lists_[{rows, cols}];
+    if (list.count < count) {
+      const Index longer = std::max(count, 2 * list.count);
+      std::vector<backend::BlockTask> host;
+      for (Index i = 0; i < longer; ++i)
+        host.push_back({0, i * t_elements(cols), static_cast<std::int32_t>(i), static_cast<std::int32_t>(rows), 0, 0,
+                        static_cast<std::int32_t>(cols), -1});
+      Buffer<B> memory(queue, longer * static_cast<Index>(sizeof(backend::BlockTask)));
+      queue.upload(host.data(), memory.template as<backend::BlockTask>(), longer);
+      list = {std::move(memory), longer};
+    }
+    return list.memory.template as<backend::BlockTask>();
+  }
+  /// The blocks a, all of one shape, as one launch of the tile kernels; t: t_elements(a.cols) each.
+  backend::Panel<B, T> panel(const Mat& a, typename B::template Pointer<T> t) {
+    backend::Panel<B, T> p;
+    p.a = a;
+    p.t = t;
+    p.tasks = tasks(a.rows, a.cols, a.count);
+    p.task_count = a.count;
+    p.max_rows = static_cast<std::int32_t>(a.rows);
+    p.max_cols = static_cast<std::int32_t>(a.cols);
+    p.inner = inner(a.cols);
+    return p;
+  }
+
+  /// A factorization of that shape, kept for the next time.
+  dense::Factorization<B, T>& factorization(Index rows, Index cols, QForm form) {
+    auto& found = kept_[{rows, cols, form}];
+    if (!found) {
+      Options options;
+      options.q = form;
+      try {
+        found = std::make_unique<dense::Factorization<B, T>>(
+            queue, plan::make_plan(profile, rows, cols, 1, sizeof(T), options));
+      } catch (...) {
+        kept_.erase({rows, cols, form});
+        throw;
+      }
+    }
+    return *found;
+  }
+  /// Forgets them, when there are many; not while one is in use.
+  void trim() {
+    constexpr std::size_t most_kept = 6, most_lists = 256;
+    if (kept_.size() > most_kept) kept_.clear();
+    if (lists_.size() > most_lists) lists_.clear();
+  }
+
+ private:
+  struct TaskList {
+    Buffer<B> memory;
+    Index count = 0;
+  };
+  std::map<std::pair<Index, Index>, TaskList> lists_;
+  std::map<std::tuple<Index, Index, QForm>, std::unique_ptr<dense::Factorization<B, T>>> kept_;
+};
+
+}  // namespace qrane::update
