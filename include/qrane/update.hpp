@@ -73,7 +73,7 @@ struct UpdateReport {
   std::vector<UpdateCandidate> candidates;        ///< all methods with their predictions, best first
   bool queued = false;       ///< nothing below has been read from the device yet
   bool refused = false;      ///< R only: the removed rows carry the rank; the factorization is as it was before
-  bool fell_back = false;    ///< a guard sent the data from `cholesky` to `orthogonal`
+  bool fell_back = false;    ///< a guard sent the data from `cholesky` to `orthogonal`; R only: to `refactor`, of `updated`
   bool refreshed = false;    ///< drift exceeded its limit, and `updated` was factored anew
   double drift = -1;         ///< as measured in this call, in units of decision 9; -1: not measured
   double measured_ms = -1;   ///< device time of this call, where it was asked for (QR::time_updates)

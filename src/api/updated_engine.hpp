@@ -35,6 +35,7 @@ class UpdatedStateOf final : public QRState<T> {
     return report;
   }
   void time_updates(bool on) override { timed_ = on; }
+  Index refused_updates() override { return f_.refused_updates(); }
 
   void attach(MatrixView<const T> b, MatrixView<const T> a) override {
     f_.attach(b, a);

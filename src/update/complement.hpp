@@ -43,14 +43,15 @@ double offset(Tools<B, T>& tools, const DeviceMatrix<B, T>& q, const DeviceMatri
   return std::isnan(most[0]) ? most[0] : std::isnan(most[1]) ? most[1] : std::max(most[0], most[1]);
 }
 
-/// Column j of z := random numbers in A's rows.
+/// A column := random numbers in the rows of `order`, zeros elsewhere.
 template <class B, class T>
 void randomize(Tools<B, T>& tools, const RowOrder& order, const DeviceMatrix<B, T>& column, std::uint64_t seed) {
-  std::vector<T> values(static_cast<std::size_t>(column.rows));
   const double scale = 1 / std::sqrt(static_cast<double>(column.rows));
-  for (T& x : values) x = static_cast<T>(scale * (static_cast<double>(dense::random_bits(seed) >> 11) * 0x1p-52 - 1));
-  for (const Run& hole : order.holes())
-    std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(hole.first), hole.count, T(0));
+  std::vector<T> values(static_cast<std::size_t>(column.rows), T(0));
+  for (const Run& run : order.runs())
+    for (Index i = run.first; i < run.first + run.count; ++i)
+      values[static_cast<std::size_t>(i)] =
+          static_cast<T>(scale * (static_cast<double>(dense::random_bits(seed) >> 11) * 0x1p-52 - 1));
   tools.queue.upload(values.data(), column.data, column.rows);
 }
 
@@ -76,12 +77,13 @@ std::vector<T> orthonormalize(Tools<B, T>& tools, const RowOrder& order, const D
 
 }  // namespace detail
 
-/// s: U on entry (physical rows), destroyed. c: positions x p; on entry QᵀU where `known`.
+/// s: U on entry (physical rows), destroyed. c: positions x p; on entry QᵀU where `known`. Z has room for no more than
+/// `room` columns; where it takes others than those of U, they are zero outside the rows of `fresh`.
 template <class B, class T>
-Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const DeviceMatrix<B, T>& q,
-                            const DeviceMatrix<B, T>& s, const DeviceMatrix<B, T>& c, bool known) {
+Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const RowOrder& fresh, const DeviceMatrix<B, T>& q,
+                            const DeviceMatrix<B, T>& s, const DeviceMatrix<B, T>& c, bool known, Index room) {
   auto& queue = tools.queue;
-  const Index p = s.cols, found = std::min(p, order.rows() - q.cols);
+  const Index p = s.cols, found = std::min(p, room);
   Complement<B, T> out{tools.scratch.template matrix<T>(s.rows, found), tools.scratch.template matrix<T>(found, p)};
   if (found == 0 && (known || q.cols == 0)) return out;
   if (q.cols > 0) {
@@ -102,7 +104,7 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Dev
   if (found == p)
     detail::orthonormalize(tools, order, s, z, false);
   else  // the whole of what is orthogonal to Q, whichever part of it U needs
-    for (Index j = 0; j < found; ++j) detail::randomize(tools, order, z.columns(j, 1), seed++);
+    for (Index j = 0; j < found; ++j) detail::randomize(tools, fresh, z.columns(j, 1), seed++);
   for (int step = 0; step < most_steps; ++step) {
     if (!(detail::offset(tools, q, z, y) > 16 * u)) break;  // NaN ends it too
     const DeviceMatrix<B, T> rest = tools.scratch.template matrix<T>(z.rows, found);
@@ -112,7 +114,7 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Dev
     bool replaced = false;
     for (Index j = 0; j < found; ++j) {
       if (std::abs(static_cast<double>(left[static_cast<std::size_t>(j)])) > 16 * u) continue;
-      detail::randomize(tools, order, rest.columns(j, 1), seed++);
+      detail::randomize(tools, fresh, rest.columns(j, 1), seed++);
       replaced = true;
     }
     if (replaced) detail::orthonormalize(tools, order, rest, z, false);

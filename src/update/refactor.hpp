@@ -49,6 +49,31 @@ void factor_anew(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T
   store.take_r(r);
 }
 
+/// Rows out where nothing is lent: Q without them is Y S, A without them Y (S R).
+template <class B, class T>
+void refactor_rows_left(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, const DeviceMatrix<B, T>& b) {
+  auto& queue = tools.queue;
+  const Index m = store.m - p, n = store.n, c = store.positions(), kept = std::min(m, c);
+  RowOrder order = store.order;
+  order.erase(k, p);
+  const DeviceMatrix<B, T> left = tools.scratch.template matrix<T>(m, c), s = tools.scratch.template matrix<T>(kept, c);
+  const DeviceMatrix<B, T> upper = tools.scratch.template matrix<T>(c, n), r = store.next_r(kept, n + b.cols);
+  auto& f = tools.factorization(m, c, QForm::thin);
+  copy_runs<B, T>(queue, store.q(), order.runs(), left, false);
+  f.run(left);
+  queue.copy(f.r_source(), s, Part::upper);
+  queue.copy(store.triangle(), upper, Part::upper);
+  queue.gemm(Op::none, Op::none, T(1), s, upper, T(0), r.columns(0, n));
+  store.m = m;
+  store.order = RowOrder(m);
+  queue.copy(f.q(), store.q(), Part::all);
+  if (b.cols > 0) {
+    queue.gemm(Op::transpose, Op::none, T(1), store.q(), b, T(0), r.columns(n, b.cols));
+    queue.copy(b, store.b(), Part::all);
+  }
+  store.take_r(r);
+}
+
 /// target := source without its rows or columns k .. k+p-1, or with room for p before k.
 template <class B, class T>
 void copy_around(typename B::Queue& queue, const DeviceMatrix<B, T>& source, const DeviceMatrix<B, T>& target, Index k,
@@ -84,6 +109,7 @@ void refactor_changed(Tools<B, T>& tools, Store<B, T>& store, const qrane::detai
     return;
   }
   const Index c = store.positions(), extent = store.order.extent();
+  if (request.change == Change::delete_rows && c > 0 && m > 0) return refactor_rows_left(tools, store, k, p, b);
   const DeviceMatrix<B, T> a = tools.scratch.template matrix<T>(store.m, store.n);
   if (c > 0) {
     const DeviceMatrix<B, T> physical = tools.scratch.template matrix<T>(extent, store.n);

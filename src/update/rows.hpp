@@ -6,8 +6,8 @@
 //
 // Out, with Q: the unit vectors E of the rows are Q W + Z L, W = Q(rows, :)ᵀ (complement.hpp), and [W; L] has orthonormal
 // columns, so that the chain up leaves ±I of it: what is left of X = [Q Z] beside its first p columns, ±E, is zero in the
-// rows. Out, without Q: W = R^-T Uᵀ and LᵀL = I - WᵀW (LINPACK's way, in blocks), refused where that is not positive
-// definite to working accuracy.
+// rows. Of more rows than Q has columns, Q(rows, :) = Y T, the combinations E Y are taken for E: what is orthogonal to them
+// among the rows has nothing to do with Q. Without Q: rows_without_q.hpp.
 #pragma once
 
 #include <cmath>
@@ -21,14 +21,9 @@ namespace qrane::update {
 template <class B, class T>
 void add_residuals(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& part, double sign) {
   if (part.rows == 0 || store.residual_squares.cols == 0) return;
-  const Index c = part.cols;
-  constexpr Index scratch_bytes = Index{1} << 20;
-  const DeviceMatrix<B, double> gram = tools.scratch.template matrix<double>(c, c);
-  const DeviceMatrix<B, double> one = tools.scratch.template matrix<double>(1, 1);
-  const Index bytes = std::max(scratch_bytes, 64 * part.rows * c + 65536);
-  tools.queue.gram(part, gram, {tools.scratch.template take<std::byte>(bytes), bytes});
+  const DeviceMatrix<B, double> gram = tools.gram(part), one = tools.scratch.template matrix<double>(1, 1);
   tools.queue.fill(one, 1.0, 1.0);
-  const DeviceMatrix<B, double> diagonal{gram.data, 1, c, gram.ld + 1, 0, 1};
+  const DeviceMatrix<B, double> diagonal{gram.data, 1, part.cols, gram.ld + 1, 0, 1};
   tools.queue.gemm(Op::none, Op::none, sign, one, diagonal, 1.0, store.residual_squares);
 }
 
@@ -103,6 +98,20 @@ void insert_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, const DeviceMa
   store.order = std::move(order);
 }
 
+/// The physical rows `runs` of `physical` to (or with `scatter` from) the rows of `block`, one run after another.
+template <class B, class T>
+void copy_runs(typename B::Queue& queue, const DeviceMatrix<B, T>& physical, const std::vector<Run>& runs,
+               const DeviceMatrix<B, T>& block, bool scatter) {
+  Index at = 0;
+  if (block.cols == 0) return;
+  for (const Run& run : runs) {
+    const DeviceMatrix<B, T> there = physical.block(run.first, 0, run.count, block.cols);
+    const DeviceMatrix<B, T> here = block.block(at, 0, run.count, block.cols);
+    queue.copy(scatter ? here : there, scatter ? there : here, Part::all);
+    at += run.count;
+  }
+}
+
 /// Everything goes but the columns' number.
 template <class B, class T>
 void remove_all_rows(Tools<B, T>& tools, Store<B, T>& store) {
@@ -123,35 +132,49 @@ void delete_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Index
   RowOrder order = store.order;
   order.erase(k, p);
   if (c > 0) {
-    const Index found = std::min(p, store.m - c), kept = c + found - p;
-    store.reserve_q(extent, c + found);
-    const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(c + found, p);
-    const DeviceMatrix<B, T> w = tools.scratch.template matrix<T>(c, p), s = tools.scratch.template matrix<T>(extent, p);
+    const Index carry = std::min(p, c), room = store.m - c - (p - carry);
+    const DeviceMatrix<B, T> w = tools.scratch.template matrix<T>(c, carry);
+    const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, carry);
     queue.fill(s, T(0), T(0));
-    Index at = 0;
-    for (const Run& run : gone) {
-      queue.transpose(store.q().block(run.first, 0, run.count, c), w.columns(at, run.count));
-      queue.fill(s.block(run.first, at, run.count, run.count), T(0), T(1));
-      at += run.count;
+    if (p > c) {
+      const DeviceMatrix<B, T> rows = tools.scratch.template matrix<T>(p, c), y = tools.scratch.template matrix<T>(p, c);
+      const DeviceMatrix<B, T> triangle = tools.scratch.template matrix<T>(c, c);
+      copy_runs<B, T>(queue, store.q(), gone, rows, false);
+      auto& f = tools.factorization(p, c, QForm::implicit);
+      f.run(rows);
+      f.form(y);
+      queue.copy(f.r_source(), triangle, Part::upper);
+      queue.transpose(triangle, w);
+      copy_runs<B, T>(queue, s, gone, y, true);
+    } else {
+      Index at = 0;
+      for (const Run& run : gone) {
+        queue.transpose(store.q().block(run.first, 0, run.count, c), w.columns(at, run.count));
+        queue.fill(s.block(run.first, at, run.count, run.count), T(0), T(1));
+        at += run.count;
+      }
     }
-    const Complement<B, T> e = complement(tools, store.order, store.q(), s, w, true);
-    queue.copy(w, g.block(0, 0, c, p), Part::all);
-    const DeviceMatrix<B, T> m = store.next_r(c + found, width), corner = tools.scratch.template matrix<T>(p, p);
+    const Complement<B, T> e = complement(tools, store.order, p > c ? order : store.order, store.q(), s, w, true, room);
+    const Index found = e.l.rows, kept = c + found - carry;
+    store.reserve_q(extent, c + found);
+    const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(c + found, carry);
+    queue.copy(w, g.block(0, 0, c, carry), Part::all);
+    const DeviceMatrix<B, T> m = store.next_r(c + found, width), corner = tools.scratch.template matrix<T>(carry, carry);
     queue.copy(store.triangle(), m.block(0, 0, c, n), Part::upper);
     if (store.nrhs > 0) queue.copy(store.d(), m.block(0, n, c, store.nrhs), Part::all);
     const DeviceMatrix<B, T> q = store.q_view(extent, c + found);
     if (found > 0) {
-      queue.copy(e.l, g.block(c, 0, found, p), Part::all);
+      queue.copy(e.l, g.block(c, 0, found, carry), Part::all);
       queue.fill(m.block(c, 0, found, n), T(0), T(0));
       if (store.nrhs > 0)
         queue.gemm(Op::transpose, Op::none, T(1), e.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
       queue.copy(e.z, q.columns(c, found), Part::all);
     }
-    const Chain<B, T> chain = chain_up(tools, g, m, p, kept, corner, block, true);
-    Sweeper<B, T> sweep(tools, chain, {q, 0, 0, q.columns(kept, p), {}});
+    const Chain<B, T> chain = chain_up(tools, g, m, carry, kept, corner, block, true);
+    Sweeper<B, T> sweep(tools, chain, {q, 0, 0, q.columns(kept, carry), {}});
     sweep.run();
     store.zero(q.columns(0, kept), gone);
-    store.take_r(m.block(p, 0, kept, width));
+    store.take_r(m.block(carry, 0, kept, width));
   }
   if (store.nrhs > 0) store.zero(store.b(), gone);
   store.m -= p;

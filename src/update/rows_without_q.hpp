@@ -14,6 +14,84 @@
 
 namespace qrane::update {
 
+/// A backend that does all of it in one launch where R is small and rows are few, and judges on the device.
+template <class B, class T>
+concept HasUpdateRows = requires(typename B::Queue& queue, const backend::RowUpdate<B, T>& task) {
+  queue.update_rows(task);
+};
+
+template <class B, class T>
+bool takes_update_rows(Tools<B, T>& tools, const Store<B, T>& store, Index p) {
+  constexpr Index most_rows = 8;
+  if constexpr (HasUpdateRows<B, T>)
+    return !store.has_q && store.n > 0 && store.m >= store.n && p <= most_rows && store.n <= tools.queue.max_update_cols();
+  return false;
+}
+
+/// Rows in (and then none out) or out of R in place; `refused`: one counter, or null.
+template <class B, class T>
+void update_small(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& u, const DeviceMatrix<B, T>& e, bool in,
+                  typename B::template Pointer<std::int32_t> refused) {
+  if constexpr (HasUpdateRows<B, T>) {
+    backend::RowUpdate<B, T> task;
+    task.r = store.triangle();
+    task.d = store.d();
+    if (store.nrhs > 0) task.squares = store.residual_squares.data;
+    (in ? task.rows_in : task.rows_out) = u;
+    (in ? task.e_in : task.e_out) = e;
+    task.refused = refused;
+    tools.queue.update_rows(task);
+    store.m += in ? u.rows : -u.rows;
+  }
+}
+
+/// Deletions whose refusal, if any, the host has not looked at yet: a counter on the device for each.
+template <class B>
+class Pending {
+ public:
+  explicit Pending(const typename B::Queue& queue) : queue_(queue) {}
+
+  bool full() const { return static_cast<Index>(rows_.size()) == slots; }
+  bool empty() const { return rows_.empty(); }
+  /// The counter of the next deletion, of p rows; only when not full.
+  typename B::template Pointer<std::int32_t> next(Index p) {
+    if (counters_.bytes() == 0) {
+      counters_ = dense::Buffer<B>(queue_, slots * 4);
+      clear();
+    }
+    rows_.push_back(p);
+    return counters_.template as<std::int32_t>() + (static_cast<Index>(rows_.size()) - 1);
+  }
+  struct Refused {
+    Index updates = 0, rows = 0;
+  };
+  /// Those refused, and the rows that have stayed by it. Waits, where there is anything to wait for.
+  Refused settle() {
+    Refused refused;
+    if (rows_.empty()) return refused;
+    std::vector<std::int32_t> counts(rows_.size());
+    queue_.download(counters_.template as<std::int32_t>(), counts.data(), static_cast<Index>(counts.size()));
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      if (counts[i] != 0) {
+        ++refused.updates;
+        refused.rows += rows_[i];
+      }
+    rows_.clear();
+    if (refused.updates > 0) clear();
+    return refused;
+  }
+
+ private:
+  static constexpr Index slots = 1024;
+  void clear() {
+    const DeviceMatrix<B, float> all{counters_.template as<float>(), slots, 1, slots, 0, 1};
+    queue_.fill(all, 0.0F, 0.0F);
+  }
+  typename B::Queue queue_;
+  dense::Buffer<B> counters_;
+  std::vector<Index> rows_;
+};
+
 namespace detail {
 
 /// The Cholesky factor of I - gram (upper triangle given, p x p), in place; false where an eigenvalue is, or may be, below
@@ -50,17 +128,29 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
     return true;
   }
   if (store.m - p < n) return false;
+  if (p > n) {  // U = Y T: rows T go out, and what is left of Yᵀe leaves the residual
+    auto& f = tools.factorization(p, n, QForm::implicit);
+    const DeviceMatrix<B, T> t = tools.scratch.template matrix<T>(n, n), turned = tools.scratch.template matrix<T>(p, nrhs);
+    f.run(u);
+    queue.copy(f.r_source(), t, Part::upper);
+    if (nrhs > 0) {
+      queue.copy(e, turned, Part::all);
+      f.apply(Op::transpose, turned);
+    }
+    const Index m = store.m;
+    if (!delete_rows_without_q(tools, store, t, turned.block(0, 0, n, nrhs), n, block)) return false;
+    if (nrhs > 0) add_residuals(tools, store, turned.block(n, 0, p - n, nrhs), -1);
+    store.m = m - p;
+    return true;
+  }
   const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(n + p, p), w = g.block(0, 0, n, p);
   queue.transpose(u, w);
   queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1),
              store.triangle(), w);
-  const DeviceMatrix<B, double> gram = tools.scratch.template matrix<double>(p, p);
-  const Index bytes = std::max(Index{1} << 20, 64 * n * p + 65536);
-  queue.gram(w, gram, {tools.scratch.template take<std::byte>(bytes), bytes});
+  const DeviceMatrix<B, double> gram = tools.gram(w);
   dense::HostMatrix l(p, p);
   queue.download(gram.data, l.data.data(), p * p);
-  constexpr double u_roundoff = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
-  if (!detail::downdate_factor(l, static_cast<double>(n + 10) * u_roundoff)) return false;
+  if (!detail::downdate_factor(l, backend::RowUpdate<B, T>::least_left(n))) return false;
   const Matrix<T> factor = dense::from_host_matrix<T>(l);
   const DeviceMatrix<B, T> bottom = g.block(n, 0, p, p);
   dense::load<B, T>(queue, factor.view(), bottom);

@@ -12,6 +12,7 @@
 
 namespace qrane::update {
 
+using backend::cast_pointer;
 using backend::DeviceMatrix;
 using backend::Op;
 using backend::Part;
@@ -107,6 +108,16 @@ class Tools {
     p.max_cols = static_cast<std::int32_t>(a.cols);
     p.inner = inner(a.cols);
     return p;
+  }
+
+  /// AᵀA in double: its upper triangle, zeros below.
+  DeviceMatrix<B, double> gram(const Mat& a) {
+    constexpr Index most_scratch = Index{64} << 20;
+    const Index n = a.cols, bytes = std::max(std::min(most_scratch, 16 * a.rows * n), 32 * n * 8) + 65536;
+    const DeviceMatrix<B, double> w = scratch.template matrix<double>(n, n);
+    queue.fill(w, 0.0, 0.0);
+    if (a.rows > 0) queue.gram(a, w, {scratch.template take<std::byte>(bytes), bytes});
+    return w;
   }
 
   /// A factorization of that shape, kept for the next time.

@@ -10,7 +10,9 @@
 #include "api/state.hpp"
 #include "dense/consume.hpp"
 #include "dense/least_squares.hpp"
+#include "update/cholesky.hpp"
 #include "update/columns.hpp"
+#include "update/columns_without_q.hpp"
 #include "update/refactor.hpp"
 #include "update/rows_without_q.hpp"
 
@@ -23,7 +25,10 @@ class Updated {
 
   /// A copy of the factors of f.
   Updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile)
-      : plan_(f.plan()), tools_(f.queue(), profile), store_(f.queue(), f.plan().q == QForm::thin) {
+      : plan_(f.plan()),
+        tools_(f.queue(), profile),
+        store_(f.queue(), f.plan().q == QForm::thin),
+        pending_(f.queue()) {
     qrane::detail::check(plan_.q == QForm::thin || plan_.q == QForm::none, ErrorCode::unavailable,
                          "updates need a factorization with QForm::thin or none, not ", to_string(plan_.q));
     qrane::detail::check(plan_.count == 1, ErrorCode::unavailable, "updates take one matrix, not a batch of ", plan_.count);
@@ -59,6 +64,12 @@ class Updated {
   /// ‖b - Q d‖ of every attached column.
   Matrix<double> residual_norms();
 
+  /// Queued deletions that were refused since the last call.
+  Index refused_updates() {
+    settle_refusals();
+    return std::exchange(refused_, 0);
+  }
+
   /// Another matrix of the same shape; right-hand sides stay attached where b has been kept.
   void refactor(MatrixView<const T> a);
 
@@ -69,6 +80,15 @@ class Updated {
   Index rows_after(const Request& request) const;
   Index cols_after(const Request& request) const;
   void run(const Request& request, UpdateReport& report);
+  void run_small(const Request& request, UpdateReport& report, const Mat& u, const Mat& e);
+  void delete_rows_of_r(const Request& request, UpdateReport& report);
+  /// What queued deletions have left undone is known from here on.
+  void settle_refusals() {
+    const auto refused = pending_.settle();
+    refused_ += refused.updates;
+    store_.m += refused.rows;
+    settle();
+  }
   /// After every change: the plan says the shape.
   void settle() {
     plan_.rows = store_.m;
@@ -79,6 +99,8 @@ class Updated {
   Plan plan_;
   Tools<B, T> tools_;
   Store<B, T> store_;
+  Pending<B> pending_;
+  Index refused_ = 0;
 };
 
 /// y is m x nrhs, small k x nrhs.
@@ -172,6 +194,7 @@ void Updated<B, T>::check_lent(const Request& r) const {
 
 template <class B, class T>
 UpdateReport Updated<B, T>::update(const Request& request) {
+  if (!request.options.queued || pending_.full()) settle_refusals();
   check(request);
   UpdateReport report;
   report.change = request.change;
@@ -179,8 +202,14 @@ UpdateReport Updated<B, T>::update(const Request& request) {
   report.cols = store_.n;
   report.k = request.k;
   report.p = request.p;
-  const Facts facts{request.change, store_.has_q, store_.nrhs > 0,
-                    request.options.updated.rows > 0 || request.options.updated.cols > 0};
+  const Facts facts{request.change,
+                    store_.m,
+                    store_.n,
+                    request.p,
+                    store_.has_q,
+                    store_.nrhs > 0,
+                    request.options.updated.rows > 0 || request.options.updated.cols > 0,
+                    tools_.profile.limits.max_cholesky > 0};
   report.method = choose_method(facts, request.options.method);
   if (request.p == 0) return report;
   tools_.trim();
@@ -204,18 +233,33 @@ void Updated<B, T>::run(const Request& r, UpdateReport& report) {
   }
   const bool trailing = report.method == UpdateMethod::trailing;
   switch (r.change) {
-    case Change::insert_rows: insert_rows(tools_, store_, r.k, u.matrix, e.matrix, options.block_cols); break;
+    case Change::insert_rows:
+      if (options.block_cols == 0 && takes_update_rows(tools_, store_, r.p))
+        run_small(r, report, u.matrix, e.matrix);
+      else
+        insert_rows(tools_, store_, r.k, u.matrix, e.matrix, options.block_cols);
+      break;
     case Change::delete_rows:
-      if (store_.has_q) {
+      if (report.method == UpdateMethod::cholesky) {
+        report.fell_back = !delete_rows_cholesky(tools_, store_, r.k, r.p);
+        if (report.fell_back) delete_rows(tools_, store_, r.k, r.p, options.block_cols);
+      } else if (store_.has_q) {
         delete_rows(tools_, store_, r.k, r.p, options.block_cols);
       } else {
-        const dense::OnDevice<B, T> gone(queue(), options.removed), gone_b(queue(), options.removed_b);
-        report.refused = !delete_rows_without_q(tools_, store_, gone.matrix, gone_b.matrix, r.p, options.block_cols);
+        delete_rows_of_r(r, report);
       }
       break;
     case Change::insert_columns:
-      if (store_.has_q)
+      if (store_.has_q) {
         insert_columns(tools_, store_, r.k, u.matrix, options.block_cols, trailing);
+      } else {
+        const dense::OnDevice<B, T> lent(queue(), options.updated);
+        report.fell_back = !insert_columns_without_q(tools_, store_, r.k, u.matrix, lent.matrix, options.block_cols);
+        if (report.fell_back) {
+          report.method = UpdateMethod::refactor;
+          factor_anew(tools_, store_, lent.matrix, tools_.scratch.template matrix<T>(0, 0));
+        }
+      }
       break;
     case Change::delete_columns: delete_columns(tools_, store_, r.k, r.p, options.block_cols, trailing); break;
     case Change::rank_k: break;
@@ -223,9 +267,44 @@ void Updated<B, T>::run(const Request& r, UpdateReport& report) {
 }
 
 template <class B, class T>
+void Updated<B, T>::run_small(const Request& r, UpdateReport& report, const Mat& u, const Mat& e) {
+  const bool in = r.change == Change::insert_rows;
+  typename B::template Pointer<std::int32_t> counter{};
+  if (!in) counter = pending_.next(r.p);
+  update_small(tools_, store_, u, e, in, counter);
+  report.queued = r.options.queued;
+  if (in || report.queued) return;
+  const auto refused = pending_.settle();
+  store_.m += refused.rows;
+  report.refused = refused.updates > 0;
+}
+
+template <class B, class T>
+void Updated<B, T>::delete_rows_of_r(const Request& r, UpdateReport& report) {
+  const UpdateOptions<T>& options = r.options;
+  const dense::OnDevice<B, T> gone(queue(), options.removed), gone_b(queue(), options.removed_b);
+  if (options.check_finite) {
+    dense::check_finite<B, T>(queue(), "options.removed", gone.matrix);
+    dense::check_finite<B, T>(queue(), "options.removed_b", gone_b.matrix);
+  }
+  if (options.block_cols == 0 && r.p < store_.m && store_.m - r.p >= store_.n && takes_update_rows(tools_, store_, r.p))
+    run_small(r, report, gone.matrix, gone_b.matrix);
+  else
+    report.refused = !delete_rows_without_q(tools_, store_, gone.matrix, gone_b.matrix, r.p, options.block_cols);
+  const bool lent = options.updated.rows > 0 || options.updated.cols > 0;
+  if (!report.refused || !lent || store_.nrhs > 0) return;
+  const dense::OnDevice<B, T> updated(queue(), options.updated);
+  factor_anew(tools_, store_, updated.matrix, tools_.scratch.template matrix<T>(0, 0));
+  report.refused = false;
+  report.fell_back = true;
+  report.method = UpdateMethod::refactor;
+}
+
+template <class B, class T>
 void Updated<B, T>::attach(MatrixView<const T> b, MatrixView<const T> a) {
   using qrane::detail::check;
   dense::check_view("b", b);
+  settle_refusals();
   tools_.scratch.reset();
   if (b.cols == 0) {
     store_.r = store_.triangle();
@@ -279,6 +358,7 @@ template <class B, class T>
 void Updated<B, T>::refactor(MatrixView<const T> a) {
   using qrane::detail::check;
   dense::check_view("A", a);
+  settle_refusals();
   check(a.rows == store_.m && a.cols == store_.n, ErrorCode::invalid_argument,
         "refactor takes the present shape, ", store_.m, " x ", store_.n, "; got ", a.rows, " x ", a.cols);
   tools_.scratch.reset();

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows out of a thin Q, all by products. Q̂, Q without the rows, has Q̂ᵀQ̂ = I - WWᵀ = SᵀS with W = Q(rows, :)ᵀ, S upper
+// triangular, so that Q̂ R = (Q̂ S⁻¹) (S R), and d becomes S^-T (d - W e). S is found in double for either scalar.
+//
+// Q̂ S⁻¹ loses orthonormality to rounding times cond(S)², and has what Q had lost, as much larger. The eigenvalues of SᵀS
+// are 1 at most, so that ‖S⁻¹‖² <= ‖S⁻¹‖_F² - (n - 1): a bound from above, read by the host. Up to `direct_limit` that is
+// within the measures; up to `repair_limit` a second pass with the Gram matrix of what came out repairs it (Yamamoto,
+// Nakatsukasa, Yanagisawa, Fukaya, ETNA 2015); beyond it, or where S does not exist, the rows go out the orthogonal way.
+// 2 p n² + n³ flops on small matrices, and 1.25 m n² on Q, whose columns are replaced from the right in four panels.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "update/rows.hpp"
+
+namespace qrane::update {
+
+/// G = SᵀS and S⁻¹, in double, n x n upper triangles with zeros below.
+template <class B>
+struct WideFactor {
+  DeviceMatrix<B, double> s, inverse;
+};
+
+namespace detail {
+
+/// Right-looking, blocks by the guarded kernel. A pivot that is not positive makes *failed 1. g is destroyed.
+template <class B, class T>
+WideFactor<B> wide_cholesky(Tools<B, T>& tools, const DeviceMatrix<B, double>& g,
+                            typename B::template Pointer<std::int32_t> failed) {
+  auto& queue = tools.queue;
+  const Index n = g.cols, nb = std::min<Index>(tools.profile.limits.max_cholesky, 128);
+  const WideFactor<B> f{tools.scratch.template matrix<double>(n, n), tools.scratch.template matrix<double>(n, n)};
+  const DeviceMatrix<B, double> product = tools.scratch.template matrix<double>(n, nb);
+  const DeviceMatrix<B, double> r = tools.scratch.template matrix<double>(nb, nb);
+  const DeviceMatrix<B, double> w = tools.scratch.template matrix<double>(nb, nb);
+  queue.fill(f.s, 0.0, 0.0);
+  queue.fill(f.inverse, 0.0, 0.0);
+  for (Index j = 0; j < n; j += nb) {
+    const Index b = std::min(nb, n - j), right = n - j - b;
+    backend::GuardedCholesky<B, T> task;
+    task.gram = g.block(j, j, b, b);
+    task.r = {r.data, b, b, b, 0, 1};
+    task.inverse = {w.data, b, b, b, 0, 1};
+    task.failed = failed;
+    task.condition = tools.scratch.template take<double>(1);
+    task.limit = 1e15;
+    task.rounding = 0x1p-53;
+    queue.guarded_cholesky(task);
+    queue.copy(task.r, f.s.block(j, j, b, b), Part::all);
+    queue.copy(task.inverse, f.inverse.block(j, j, b, b), Part::all);
+    if (right > 0) {
+      const DeviceMatrix<B, double> s12 = f.s.block(j, j + b, b, right), g22 = g.block(j + b, j + b, right, right);
+      queue.gemm(Op::transpose, Op::none, 1.0, task.inverse, g.block(j, j + b, b, right), 0.0, s12);
+      queue.gemm(Op::transpose, Op::none, -1.0, s12, s12, 1.0, g22);
+    }
+    if (j > 0) {
+      const DeviceMatrix<B, double> above = product.block(0, 0, j, b);
+      queue.gemm(Op::none, Op::none, 1.0, f.s.block(0, j, j, b), task.inverse, 0.0, above);
+      queue.gemm(Op::none, Op::none, -1.0, f.inverse.block(0, 0, j, j), above, 0.0, f.inverse.block(0, j, j, b));
+    }
+  }
+  return f;
+}
+
+/// Q := Q W for an upper triangular W, panels of columns from the last to the first, by strips of rows.
+template <class B, class T>
+void multiply_in_place(Tools<B, T>& tools, const DeviceMatrix<B, T>& q, const DeviceMatrix<B, T>& w,
+                       const DeviceMatrix<B, T>& strip) {
+  const Index n = q.cols, panel = strip.cols;
+  for (Index row = 0; row < q.rows; row += strip.rows) {
+    const DeviceMatrix<B, T> rows = q.block(row, 0, std::min(strip.rows, q.rows - row), n);
+    for (Index end = n; end > 0;) {
+      const Index first = (end - 1) / panel * panel, cols = end - first;
+      const DeviceMatrix<B, T> product = strip.block(0, 0, rows.rows, cols);
+      tools.queue.gemm(Op::none, Op::none, T(1), rows.columns(0, end), w.block(0, first, end, cols), T(0), product);
+      tools.queue.copy(product, rows.columns(first, cols), Part::all);
+      end = first;
+    }
+  }
+}
+
+}  // namespace detail
+
+/// The limits that the bound on ‖S⁻¹‖² is held against.
+template <class T>
+struct CholeskyLimits {
+  static constexpr double u = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
+  static double direct(Index n) { return static_cast<double>(n) / 8 + 4; }
+  static constexpr double repair = 1e-3 / u;
+};
+
+/// Rows k .. k+p-1 out; false, with nothing changed, where the guard refuses. Needs m - p >= n > 0 and Q thin.
+template <class B, class T>
+bool delete_rows_cholesky(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p) {
+  auto& queue = tools.queue;
+  const Index n = store.n, extent = store.order.extent(), nrhs = store.nrhs;
+  const std::vector<Run> gone = store.order.runs(k, p);
+  RowOrder order = store.order;
+  order.erase(k, p);
+  const DeviceMatrix<B, T> w = tools.scratch.template matrix<T>(p, n);  // Wᵀ
+  copy_runs<B, T>(queue, store.q(), gone, w, false);
+  // G = I - WWᵀ
+  const DeviceMatrix<B, double> ww = tools.gram(w), g = tools.scratch.template matrix<double>(n, n);
+  const DeviceMatrix<B, double> identity = tools.scratch.template matrix<double>(n, n);
+  queue.fill(g, 0.0, 1.0);
+  queue.fill(identity, 0.0, 1.0);
+  queue.gemm(Op::none, Op::none, -1.0, identity, ww, 1.0, g);
+  const auto failed = tools.scratch.template take<std::int32_t>(1);
+  const auto clear = [&] {
+    const DeviceMatrix<B, float> flag{cast_pointer<float>(failed), 1, 1, 1, 0, 1};
+    queue.fill(flag, 0.0F, 0.0F);
+  };
+  constexpr Index sum_bytes = Index{1} << 20;
+  const backend::Scratch<B> sum_scratch{tools.scratch.template take<std::byte>(sum_bytes), sum_bytes};
+  const auto sum = tools.scratch.template take<double>(1);
+  // the bound; infinite where there is no factor
+  const auto bound = [&](const WideFactor<B>& f) {
+    double square = 0;
+    std::int32_t refused = 0;
+    queue.sum_squares(f.inverse, sum, sum_scratch);
+    queue.download(sum, &square, 1);
+    queue.download(failed, &refused, 1);
+    const double most = square - static_cast<double>(n - 1);
+    return refused != 0 || !(most < 1e300) ? std::numeric_limits<double>::infinity() : most;
+  };
+  clear();
+  const WideFactor<B> first = detail::wide_cholesky(tools, g, failed);
+  const double most = bound(first);
+  if (!(most <= CholeskyLimits<T>::repair)) return false;
+  const bool repair = most > CholeskyLimits<T>::direct(n);
+
+  const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(n, n), inverse = tools.scratch.template matrix<T>(n, n);
+  const DeviceMatrix<B, T> upper = tools.scratch.template matrix<T>(n, n), r = store.next_r(n, n + nrhs);
+  const Index panel = std::max<Index>((n + 3) / 4, std::min<Index>(n, 64));
+  constexpr Index strip_rows = Index{1} << 16;
+  const DeviceMatrix<B, T> strip = tools.scratch.template matrix<T>(std::min(extent, strip_rows), panel);
+  // With a repair Q̂ becomes orthonormal in a copy first: its own factor may refuse.
+  DeviceMatrix<B, T> q = store.q();
+  if (repair) {
+    q = tools.scratch.template matrix<T>(extent, n);
+    queue.copy(store.q(), q, Part::all);
+    store.zero(q, gone);
+  }
+  DeviceMatrix<B, T> d = store.d(), b_out = tools.scratch.template matrix<T>(p, nrhs);
+  if (nrhs > 0) {
+    const DeviceMatrix<B, T> less = tools.scratch.template matrix<T>(n, nrhs);
+    copy_runs<B, T>(queue, store.b(), gone, b_out, false);
+    queue.copy(d, less, Part::all);
+    queue.gemm(Op::transpose, Op::none, T(-1), w, b_out, T(1), less);
+    d = less;
+  }
+  queue.narrow(first.s, s, Part::upper);
+  queue.narrow(first.inverse, inverse, Part::upper);
+  queue.copy(store.triangle(), upper, Part::upper);
+  queue.gemm(Op::none, Op::none, T(1), s, upper, T(0), r.columns(0, n));
+  const auto turn_d = [&](const DeviceMatrix<B, T>& from) {
+    if (nrhs > 0) queue.gemm(Op::transpose, Op::none, T(1), inverse, from, T(0), r.columns(n, nrhs));
+  };
+  turn_d(d);
+  if (repair) {
+    detail::multiply_in_place(tools, q, inverse, strip);
+    const DeviceMatrix<B, double> again = tools.gram(q);
+    clear();
+    const WideFactor<B> second = detail::wide_cholesky(tools, again, failed);
+    if (!(bound(second) <= 2 * static_cast<double>(n))) return false;  // it was not near the identity
+    queue.narrow(second.s, s, Part::upper);
+    queue.narrow(second.inverse, inverse, Part::upper);
+    queue.copy(r.columns(0, n), upper, Part::upper);
+    queue.gemm(Op::none, Op::none, T(1), s, upper, T(0), r.columns(0, n));
+    if (nrhs > 0) {
+      queue.copy(r.columns(n, nrhs), d, Part::all);
+      turn_d(d);
+    }
+    queue.copy(q, store.q(), Part::all);
+  }
+  detail::multiply_in_place(tools, store.q(), inverse, strip);
+  store.zero(store.q(), gone);
+  if (nrhs > 0) store.zero(store.b(), gone);
+  store.take_r(r);
+  store.m -= p;
+  store.order = std::move(order);
+  return true;
+}
+
+}  // namespace qrane::update
