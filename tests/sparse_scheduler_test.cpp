@@ -67,8 +67,8 @@ TEST(BucketScheduler, FirstRoundsOfTheExample) {
   EXPECT_EQ(rows(second, second.factorize[0].bundle), (Heights{0, 3}));
 }
 
-/// Carries out rounds on a front in double, one task after the other in a shuffled order, and checks what a device needs:
-/// no task touches what another one of its round writes, and nobody's VT tile is taken while it is read.
+/// Carries out rounds on a front in double, one task after the other in a shuffled order, and checks what a device
+/// needs: no task touches what another one of its round writes, and nobody's VT tile is taken while it is read.
 class Machine {
  public:
   Machine(Dense<double> a, int tile) : a_(std::move(a)), tile_(tile) {}
@@ -115,10 +115,13 @@ class Machine {
   const Dense<double>& a() const { return a_; }
 
  private:
-  static const Bundle& bundle_of(const Round& round, std::int32_t i) { return round.bundles[static_cast<std::size_t>(i)]; }
+  static const Bundle& bundle_of(const Round& round, std::int32_t i) {
+    return round.bundles[static_cast<std::size_t>(i)];
+  }
 
   void write_tile(std::int32_t row, std::int32_t column) {
-    EXPECT_TRUE(written_.emplace(row, column).second) << "tile " << row << ", " << column << " written twice in a round";
+    EXPECT_TRUE(written_.emplace(row, column).second)
+        << "tile " << row << ", " << column << " written twice in a round";
   }
   void write(const Round& round, const Bundle& bundle, std::int32_t column, std::size_t from) {
     const auto rows = round.rows_of(bundle);
@@ -133,7 +136,8 @@ class Machine {
   std::vector<Index> element_rows(const Round& round, const Bundle& bundle) const {
     std::vector<Index> rows;
     for (const std::int32_t tile : round.rows_of(bundle))
-      for (Index i = Index{tile} * tile_; i < std::min<Index>((Index{tile} + 1) * tile_, a_.rows); ++i) rows.push_back(i);
+      for (Index i = Index{tile} * tile_; i < std::min<Index>((Index{tile} + 1) * tile_, a_.rows); ++i)
+        rows.push_back(i);
     return rows;
   }
 
@@ -259,7 +263,8 @@ TEST(BucketScheduler, SchedulesFactorTheirFronts) {
       if (row < 0) continue;
       EXPECT_TRUE(ends.insert(row).second);
       for (Index i = 0; i < tile && Index{row} * tile + i < rows; ++i)
-        for (Index j = 0; j < std::min(column * tile + i, cols); ++j) EXPECT_EQ(machine.a()(Index{row} * tile + i, j), 0);
+        for (Index j = 0; j < std::min(column * tile + i, cols); ++j)
+          EXPECT_EQ(machine.a()(Index{row} * tile + i, j), 0);
     }
     for (Index i = 0; i < rows; ++i) {
       if (ends.count(static_cast<std::int32_t>(i / tile))) continue;
@@ -338,7 +343,8 @@ TEST(TreeScheduler, FrontsGoAtTheirOwnPace) {
       for (const PackAssemblyTask& task : round.pack_assembly) {
         Life& life = lives[static_cast<std::size_t>(task.front)];
         for (int i = 0; i < task.rows; ++i)
-          life.packed += std::max(0, task.first_column + task.columns - std::max(task.first_column, task.first_row + i));
+          life.packed +=
+              std::max(0, task.first_column + task.columns - std::max(task.first_column, task.first_row + i));
         life.packed_at = t;
       }
       for (const std::int32_t front : round.r_final) {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse QR, A P = Q R. Analysis: a column ordering and the tree of frontal matrices, from the pattern alone, on the
-// CPU, once for all matrices of the pattern. (Algorithm 980, sections 2.1 and 3.4; Davis, ACM TOMS 38(1), 2011.)
+// CPU, once for all matrices of the pattern. Factor: the numbers, R, rank, Q as reflectors, and what they solve.
+// (Algorithm 980, sections 2.1 and 3.4; Davis, ACM TOMS 38(1), 2011.)
+//
+// Numeric factorization and solves run on the CPU's cores for now, whatever the context's backend; Factor::facts()
+// says so. Right-hand sides may lie in the context's device memory; results come back to where those were.
 #pragma once
 
 #include <memory>
@@ -10,6 +14,11 @@
 #include <qrane/context.hpp>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
+
+namespace qrane::detail {
+template <class T>
+class SparseFactorState;
+}
 
 namespace qrane::sparse {
 
@@ -136,6 +145,10 @@ struct AnalysisFacts {
 };
 
 struct Symbolic;  // src/sparse/symbolic.hpp
+template <class T>
+class Factor;
+template <class T>
+struct FactorOptions;
 
 /// Ordering, tree and index lists for all matrices of one pattern. Immutable; copies share it.
 class Analysis {
@@ -144,12 +157,24 @@ class Analysis {
   /// Column k of A P is column column_permutation()[k] of A; cols numbers.
   const std::vector<Index>& column_permutation() const;
 
+  /// Factors the matrix with these values: facts().entries + facts().duplicates of them in host memory, in the order of
+  /// the pattern's entries. Throws Error{rank_deficient} where options refuse it, Error{not_finite} where they check,
+  /// Error{out_of_memory}; the analysis stays usable.
+  template <class T>
+  Factor<T> factor(const T* values, const FactorOptions<T>& options = {}) const;
+  /// The same; throws Error{invalid_argument} where a's shape or count of entries is not the pattern's.
+  template <class T>
+  Factor<T> factor(const SparseView<T>& a, const FactorOptions<T>& options = {}) const;
+
   /// For qrane itself.
-  explicit Analysis(std::shared_ptr<const Symbolic> symbolic) : symbolic_(std::move(symbolic)) {}
+  Analysis(const Context& context, std::shared_ptr<const Symbolic> symbolic)
+      : context_(context), symbolic_(std::move(symbolic)) {}
+  const Context& context() const { return context_; }
   const Symbolic& symbolic() const { return *symbolic_; }
   const std::shared_ptr<const Symbolic>& shared() const { return symbolic_; }
 
  private:
+  Context context_;
   std::shared_ptr<const Symbolic> symbolic_;
 };
 
@@ -161,5 +186,104 @@ Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOp
 /// The same; values of at most options.singleton_tolerance are no singletons' pivots.
 template <class T>
 Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options = {});
+
+/// What becomes of Q.
+enum class KeepQ {
+  keep,    ///< as reflectors
+  discard  ///< used on FactorOptions::rhs while it passes, and gone: memory for R alone
+};
+
+template <class T>
+struct FactorOptions {
+  double tolerance = -1;        ///< a column whose part below the rows that are taken is at most this long is dropped
+                                ///< (Heath 1982); < 0: 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's default
+  bool detect_rank = true;      ///< false: no column is dropped
+  bool refuse_deficient = false;  ///< throw Error{rank_deficient} where the rank is below min(m, n)
+  KeepQ q = KeepQ::keep;
+  MatrixView<const T> rhs;      ///< m x n; solved by Factor::solve() without Q. Only read by factor and refactor
+  bool check_finite = false;    ///< refuse NaN and Inf, naming the first
+  int threads = 0;              ///< 0: as many as the context has on the CPU
+  Index memory_limit_bytes = 0;  ///< of fronts, R and Q; 0: the machine's
+};
+
+/// What a factorization took. Bytes are of fronts, R and Q.
+struct FactorFacts {
+  Backend backend = Backend::cpu;  ///< where it ran, whatever the context's
+  int threads = 1;
+  double seconds = 0;       ///< the last factor or refactor, values to R
+  double flops = 0;         ///< the analysis's count
+  Index rank = 0;
+  double tolerance = 0;     ///< columns were dropped at or below; < 0: none was
+  double dropped_norm = 0;  ///< Euclidean norm of all that was dropped
+  Index peak_bytes = 0;
+  Index bytes = 0;          ///< held now: R, Q and memory for refactor
+  bool analyzed_again = false;  ///< a singleton's pivot was too small for the tolerance: without such singletons
+};
+
+/// Compressed columns, rows ascending.
+template <class T>
+struct SparseMatrix {
+  Index rows = 0, cols = 0;
+  std::vector<Index> pointers;     ///< cols + 1
+  std::vector<Index> row_indices;  ///< pointers[cols]
+  std::vector<T> values;
+};
+
+template <class T>
+struct SparseSolution {
+  Matrix<T> x;          ///< where the right-hand side lives
+  Index rank = 0;       ///< < full: A is rank-deficient to the tolerance, and x is basic: zero in the dropped columns
+  Index full = 0;       ///< min(m, n)
+  std::vector<double> residual_norms;  ///< ||b - A x||_2 for every column
+  bool deficient() const { return rank < full; }
+};
+
+/// A P = Q [R; 0] of an m x n matrix. Move-only; shares the analysis.
+template <class T>
+class Factor {
+ public:
+  Factor(Factor&&) noexcept;
+  Factor& operator=(Factor&&) noexcept;
+  ~Factor();
+
+  Index rows() const;
+  Index cols() const;
+  Index rank() const;
+  const FactorFacts& facts() const;
+
+  /// R, rank x n, upper trapezoidal, for the columns of permutation(). Diagonal elements have either sign.
+  SparseMatrix<T> r() const;
+  /// Column k of A P is column permutation()[k] of A; dropped columns come last.
+  std::vector<Index> permutation() const;
+
+  /// C := Q^T C or Q C, C m x any, with the m x m Q, in place. Throws Error{unavailable} with KeepQ::discard.
+  void apply_qt(MatrixView<T> c) const;
+  void apply_q(MatrixView<T> c) const;
+
+  /// Least squares, min ||A x - b|| for every column of b, m x any. Without Q through R^T R x = A^T b, refined once
+  /// (corrected semi-normal equations): x is then good to the square of the condition number times eps squared.
+  SparseSolution<T> solve(MatrixView<const T> b) const;
+  /// The same for options.rhs, from Q^T rhs; throws Error{unavailable} without rhs.
+  SparseSolution<T> solve() const;
+  /// The solution of A^T x = b, b n x any, that has the least norm: with A the transpose of a wide matrix, its
+  /// underdetermined system. Equations of dropped columns are left out. Throws Error{unavailable} with KeepQ::discard.
+  SparseSolution<T> solve_transposed(MatrixView<const T> b) const;
+
+  /// Factors other values of the same pattern with the same options, in the memory that is there. The same bits as
+  /// factor gives. After an exception the old factorization is gone and only refactor may be called.
+  void refactor(const T* values, MatrixView<const T> rhs = {});
+
+  /// For qrane itself.
+  explicit Factor(std::unique_ptr<qrane::detail::SparseFactorState<T>> state);
+
+ private:
+  std::unique_ptr<qrane::detail::SparseFactorState<T>> state_;
+};
+
+/// A in one call: least squares, or of least norm where A is wide (by QR of A^T).
+template <class T>
+SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, MatrixView<const T> b,
+                                const AnalyzeOptions& analyze_options = {},
+                                const FactorOptions<T>& factor_options = {});
 
 }  // namespace qrane::sparse

@@ -2,6 +2,8 @@
 // The engine of one backend: checks arguments, makes plans, and hands over to the algorithms.
 #pragma once
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "api/engine.hpp"
@@ -285,6 +287,12 @@ class EngineBase : public Engine {
   std::shared_ptr<const tuning::Tables> tuning() const override { return tuning_; }
   void set_tuning(std::shared_ptr<const tuning::Tables> tables) override { tuning_ = std::move(tables); }
   void load_tuning() override { tuning_ = tuning::load(this->info(), limits(4), limits(8)); }
+  int host_threads() const override {
+    if constexpr (requires { queue_.threads(); })
+      return queue_.threads();
+    else
+      return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  }
   backend::Limits limits(int scalar_bytes) override {
     return scalar_bytes == 4 ? queue_.limits(float{}) : queue_.limits(double{});
   }

@@ -58,6 +58,8 @@ class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
   virtual void set_tuning(std::shared_ptr<const tuning::Tables> tables) = 0;
   virtual void load_tuning() = 0;
   virtual backend::Limits limits(int scalar_bytes) = 0;
+  /// Threads for what runs on the host's cores.
+  virtual int host_threads() const = 0;
 
   template <class T>
   ScalarEngine<T>& scalar() {

@@ -23,7 +23,7 @@ Analysis analyze_on(const Context& context, const Pattern& pattern, const Analyz
                     const SingletonTest& may_pivot) {
   const bool gpu = context.device().is_gpu;
   try {
-    return Analysis(std::make_shared<const Symbolic>(analyze_pattern(pattern, options, may_pivot, gpu)));
+    return Analysis(context, std::make_shared<const Symbolic>(analyze_pattern(pattern, options, may_pivot, gpu)));
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {
   }

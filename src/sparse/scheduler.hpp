@@ -15,9 +15,9 @@
 // Tasks of one round depend on nothing in that round. A bundle's V stays in the front's tiles, but for the top tile's,
 // which lies beside T in the bundle's VT tile; so that the top row tile may be factored again while the update is made.
 //
-// Plain: the rest of a bundle stays together, is updated in the next round and factored in the one after that. Pipelined:
-// the task that updates the rest's next column factors it at once (Apply/Factorize), together with idle row tiles of that
-// bucket that fill the bundle up (its delta). A row tile alone waits as long as others can still join it.
+// Plain: the rest of a bundle stays together, is updated in the next round and factored in the one after that.
+// Pipelined: the task that updates the rest's next column factors it at once (Apply/Factorize), together with idle row
+// tiles of that bucket that fill the bundle up (its delta). A row tile alone waits as long as others can still join it.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@
 namespace qrane::sparse {
 
 struct ScheduleOptions {
-  std::int32_t tile = 32;                 ///< rows and columns of a tile
-  std::int32_t bundle = 3;                ///< row tiles of a bundle, at most; at least 2
+  std::int32_t tile = 32;   ///< rows and columns of a tile
+  std::int32_t bundle = 3;  ///< row tiles of a bundle, at most; at least 2
   bool pipelined = true;
-  std::int32_t apply_columns = 1 << 20;   ///< column tiles of an Apply task, at most
-  Index s_entries = 4096;                 ///< entries of A that one S-Assembly task scatters, at most
-  std::int32_t pack_side = 1024;          ///< rows and columns of the block that one Pack-Assembly task moves, at most
+  std::int32_t apply_columns = 1 << 20;  ///< column tiles of an Apply task, at most
+  Index s_entries = 4096;                ///< entries of A that one S-Assembly task scatters, at most
+  std::int32_t pack_side = 1024;         ///< rows and columns of the block that one Pack-Assembly task moves, at most
 };
 
 /// Row tiles factored together at one column tile. Its rows are Round::row_tiles[first_row ...), ascending.
@@ -57,8 +57,8 @@ struct ApplyTask {
   std::int32_t columns;
 };
 
-/// The update of one column tile (factored's column) by `applied`, then Factorize of `factored`: the rest of applied and
-/// perhaps a delta, which the update does not touch.
+/// The update of one column tile (factored's column) by `applied`, then Factorize of `factored`: the rest of applied
+/// and perhaps a delta, which the update does not touch.
 struct ApplyFactorizeTask {
   std::int32_t applied;
   std::int32_t factored;
@@ -80,17 +80,18 @@ struct PackAssemblyTask {
 
 /// One launch: everything in it may run at once.
 struct Round {
-  std::vector<Bundle> bundles;            ///< those whose update is due, then those factored in this round
+  std::vector<Bundle> bundles;  ///< those whose update is due, then those factored in this round
   std::vector<std::int32_t> row_tiles;
   std::vector<FactorizeTask> factorize;
   std::vector<ApplyTask> apply;
   std::vector<ApplyFactorizeTask> apply_factorize;
   std::vector<SAssemblyTask> s_assembly;
   std::vector<PackAssemblyTask> pack_assembly;
-  std::vector<std::int32_t> r_final;      ///< fronts whose rows of R are final after this round
+  std::vector<std::int32_t> r_final;  ///< fronts whose rows of R are final after this round
 
   std::span<const std::int32_t> rows_of(const Bundle& bundle) const {
-    return std::span(row_tiles).subspan(static_cast<std::size_t>(bundle.first_row), static_cast<std::size_t>(bundle.rows));
+    return std::span(row_tiles).subspan(static_cast<std::size_t>(bundle.first_row),
+                                        static_cast<std::size_t>(bundle.rows));
   }
   bool empty() const;
   void clear();
@@ -140,32 +141,32 @@ class BucketScheduler {
 
   std::int32_t front_, tile_columns_;
   ScheduleOptions options_;
-  std::vector<std::int32_t> left_;     // bucket of each row tile; tile_columns_: zero
-  std::vector<char> triangular_;       // its leftmost tile is an upper triangle
-  std::vector<char> bound_;            // in the rest of a bundle whose update is due, or (plain) that is to be factored
+  std::vector<std::int32_t> left_;  // bucket of each row tile; tile_columns_: zero
+  std::vector<char> triangular_;    // its leftmost tile is an upper triangle
+  std::vector<char> bound_;         // in the rest of a bundle whose update is due, or (plain) that is to be factored
   std::vector<std::int32_t> in_bucket_;
   std::vector<std::vector<std::int32_t>> idle_;  // by bucket, ascending; rebuilt every round
-  std::vector<char> open_below_;       // some bucket further left is unsettled
-  std::vector<Kept> due_;              // factored in the last round
-  std::vector<Kept> rest_;             // plain: updated in the last round, to be factored in this one
+  std::vector<char> open_below_;                 // some bucket further left is unsettled
+  std::vector<Kept> due_;                        // factored in the last round
+  std::vector<Kept> rest_;                       // plain: updated in the last round, to be factored in this one
 };
 
 /// A front as the tree's scheduler sees it.
 struct ScheduledFront {
   std::int32_t parent = -1;
   Index rows = 0, cols = 0;
-  Index pivots = 0;                          ///< columns eliminated here
-  std::span<const Index> staircase;   ///< of all columns, or empty
-  Index s_entries = 0;                       ///< nonzeros of A scattered into it
-  Index contribution_rows = 0;               ///< rows that go to the parent, cols - pivots wide
+  Index pivots = 0;                  ///< columns eliminated here
+  std::span<const Index> staircase;  ///< of all columns, or empty
+  Index s_entries = 0;               ///< nonzeros of A scattered into it
+  Index contribution_rows = 0;       ///< rows that go to the parent, cols - pivots wide
 };
 
 /// What a front is about. All of a round's moves are decided from the states before it.
 enum class FrontState {
-  sleeping,       ///< no child has finished yet
-  assembling,     ///< has its place; S-Assembly was given; waits for children
+  sleeping,    ///< no child has finished yet
+  assembling,  ///< has its place; S-Assembly was given; waits for children
   factoring,
-  packing,        ///< its contribution is to be packed in the next round
+  packing,  ///< its contribution is to be packed in the next round
   done
 };
 
@@ -192,7 +193,7 @@ class TreeScheduler {
   std::vector<std::int32_t> children_left_;
   std::vector<std::vector<BucketScheduler>> buckets_;  // none or one for each front: only while it is factored
   std::vector<char> r_final_;
-  std::vector<std::int32_t> active_;                   // ascending
+  std::vector<std::int32_t> active_;  // ascending
   SlotPool slots_;
 };
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Householder QR of one front on the CPU, panel by panel within its staircase, dropping dependent pivotal columns.
+// (Davis, ACM TOMS 38(1), 2011, section 2.4; Heath, "Some extensions of an algorithm for sparse linear least squares
+// problems", 1982: a column whose remaining part is no longer than the tolerance gets no reflector, and the next column
+// takes its row.)
+//
+//          panel 0   panel 1                panel 0, factored
+//        | x x x   x x x   x |            | 1       r r r   r |    V stands in the front with its ones and zeros, so
+//        that | x x x   x x x   x |            | v 1     r r r   r |    it goes into products as it is; R's triangle of
+//        the | . . x   x x x   x |            | v v 1   r r r   r |    panel is kept beside the front, in its `corner`.
+//        | . . .   x x x   x |            | . v v   x x x   x |
+//        | . . .   . . x   x |            | . . .   . . x   x |
+//                                           rows 0 .. 3: what the panel's update touches
+//
+// Flops: those of the staircase, but for zeros between a column's height and its panel's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/kernels.hpp"
+#include "sparse/reflect.hpp"
+
+namespace qrane::sparse {
+
+using backend::Op;
+
+/// Widths of panels and blocks; measured on CPUs with wide vectors, results do not depend on them beyond rounding.
+struct FrontTuning {
+  Index panel = 64;         ///< columns of a panel, at most
+  Index narrow_panel = 32;  ///< and in fronts of fewer than wide_front columns
+  Index wide_front = 256;
+  Index direct_elements = 6144;  ///< fronts of no more elements are factored without blocks
+  double waste = 1.6;            ///< a panel ends where its rectangle is that many times its columns' heights
+};
+
+/// A front's matrix, column-major. Rows of column j from its height on are zero up to the height of its panel's last
+/// column, rounded up to vectors.
+template <class T>
+struct FrontMatrix {
+  T* a = nullptr;
+  Index ld = 0;
+  Index rows = 0;
+  Index cols = 0;
+  Index pivots = 0;              ///< leading columns that may be dropped
+  const Index* stair = nullptr;  ///< cols heights
+
+  T* column(Index j) const { return a + j * ld; }
+};
+
+struct FrontPanel {
+  Index col = 0, cols = 0;  ///< columns of the front
+  Index first_row = 0;      ///< of its V; as many rows of R are above it
+  Index live = 0;           ///< reflectors; fewer than cols where columns were dropped or rows ran out
+  Index height = 0;         ///< rows of its V
+};
+
+/// When columns are dropped.
+struct DropRule {
+  double tolerance = -1;           ///< < 0: never
+  const int* exponents = nullptr;  ///< local column j was multiplied by 2^exponents[j]; or null
+};
+
+/// What factoring leaves beside the front's matrix; reused from front to front.
+template <class T>
+struct FrontResult {
+  std::vector<FrontPanel> panels;
+  std::vector<std::int32_t> pivot;  ///< row of column j's reflector, or -1
+  std::vector<T> corner;            ///< corner_ld x cols: R of column j from its panel's first row on
+  std::vector<T> t;                 ///< corner_ld x cols: T of each panel; Q = prod (I - V T Vᵀ). Not with `direct`
+  Index corner_ld = 0;
+  bool direct = false;  ///< small: reflectors went to all columns one by one
+  bool with_t = true;
+  Index rows_of_r = 0;       ///< live pivotal columns; final when factored beyond them
+  double dropped_norm2 = 0;  ///< sum of squares of what was dropped
+
+  /// Cuts the columns into panels and makes room. `keep_t`: T is wanted of direct fronts, too.
+  void plan(const FrontMatrix<T>& front, bool keep_t, const FrontTuning& tuning = {});
+  /// Rows of column j of its panel's rectangle: how far the matrix must be zeroed.
+  static Index zero_height(const FrontMatrix<T>& front, const FrontPanel& panel);
+};
+
+/// Scratch of one thread, aligned to vectors.
+template <class T>
+class Scratch {
+ public:
+  T* get(int slot, Index count);
+
+ private:
+  struct Free {
+    void operator()(void* p) const;
+  };
+  std::unique_ptr<T, Free> data_[4];
+  Index size_[4] = {0, 0, 0, 0};
+};
+enum ScratchSlot { scratch_v, scratch_w, scratch_z, scratch_c };
+
+/// Factors panel k, whose columns have been updated by all panels before; `row`: its first row. Returns the next
+/// panel's.
+template <class T>
+Index factor_panel(const FrontMatrix<T>& front, FrontResult<T>& result, std::size_t k, Index row, const DropRule& rule,
+                   Scratch<T>& scratch);
+
+/// C := C - V op(T) Vᵀ C for the rows of C that V has, cols columns.
+template <class T>
+void apply_block(const T* v, Index ldv, Index rows, Index reflectors, const T* t, Index ldt, Op op, T* c, Index ldc,
+                 Index cols, Scratch<T>& scratch);
+
+/// Panel k's update of the front's columns [first, last).
+template <class T>
+void update_columns(const FrontMatrix<T>& front, const FrontResult<T>& result, std::size_t k, Index first, Index last,
+                    Scratch<T>& scratch);
+
+/// All panels.
+template <class T>
+void factor_front(const FrontMatrix<T>& front, FrontResult<T>& result, const DropRule& rule, Scratch<T>& scratch);
+
+}  // namespace qrane::sparse

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values, assembly, one front after the other, and what is stored of them.
+#include "sparse/numeric.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <qrane/error.hpp>
+
+#include "backend/cpu/blas.hpp"
+
+namespace qrane::sparse {
+
+namespace {
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+/// The power of two that brings a column whose squares could overflow or underflow to about 1; 0 means "leave".
+template <class T>
+int scaling_exponent(double largest) {
+  constexpr double large = sizeof(T) == 4 ? 1e15 : 1e140, small = sizeof(T) == 4 ? 1e-6 : 1e-100;
+  const bool scale = std::isfinite(largest) && largest > 0 && (largest > large || largest < small);
+  return scale ? -std::ilogb(largest) : 0;
+}
+
+/// A leading dimension of whole vectors, and no power of two that would bring all of a row into one set of the cache.
+template <class T>
+Index leading_dimension(Index rows) {
+  const Index ld = round_up_to_lanes<T>(std::max<Index>(rows, 1));
+  return ld * static_cast<Index>(sizeof(T)) % 1024 == 0 ? ld + lanes<T> : ld;
+}
+
+}  // namespace
+
+template <class T>
+Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options, int threads)
+    : symbolic_(std::move(symbolic)),
+      options_(options),
+      threads_(std::max(threads, 1)),
+      pool_(options.memory_limit_bytes) {
+  const Symbolic& s = *symbolic_;
+  double work = 0;
+  for (const Front& f : s.fronts) work += front_work(f);
+  constexpr double worth_threads = 4e6;
+  if (work < worth_threads) threads_ = 1;
+  if (threads_ > 1) {
+    thread_pool_ = std::make_unique<backend::cpu::ThreadPool>(threads_);
+    threads_ = thread_pool_->threads();
+  }
+  try {
+    constexpr Index first_stack = Index{1} << 16;
+    for (int w = 0; w < threads_; ++w) workers_.emplace_back(pool_, first_stack);
+    values_.resize(at(s.entries));
+    column_norms_.resize(at(s.cols));
+    stored_.resize(s.fronts.size());
+    dropped_.resize(s.fronts.size());
+    r_begin_.resize(s.fronts.size() + 1);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, detail::concat("out of memory for a sparse factorization with ", s.entries,
+                                                         " entries in ", s.fronts.size(), " fronts"));
+  }
+}
+
+template <class T>
+Numeric<T>::~Numeric() {
+  reset();
+  for (Worker& worker : workers_) pool_.give_back_array(worker.front);
+}
+
+template <class T>
+double Numeric<T>::dropped_norm() const {
+  double sum = 0;
+  for (const double d : dropped_) sum += d;
+  return std::sqrt(sum);
+}
+
+/// S's values, its columns scaled where squares would leave the range, and the tolerance.
+template <class T>
+void Numeric<T>::prepare_values(const T* user_values) {
+  const Symbolic& s = *symbolic_;
+  gather_values(s, user_values, values_.data());
+  std::vector<double>& norms = column_norms_;
+  std::fill(norms.begin(), norms.end(), 0.0);
+  for (Index p = 0; p < s.entries; ++p) {
+    double& largest = norms[at(s.col_index[at(p)])];
+    largest = std::max(largest, std::abs(static_cast<double>(values_[at(p)])));
+  }
+  exponents_.clear();
+  for (Index k = 0; k < s.cols; ++k) {
+    const int e = scaling_exponent<T>(norms[at(k)]);
+    if (e == 0) continue;
+    if (exponents_.empty()) exponents_.assign(at(s.cols), 0);
+    exponents_[at(k)] = e;
+  }
+  if (!exponents_.empty())
+    for (Index p = 0; p < s.entries; ++p)
+      if (const int e = exponents_[at(s.col_index[at(p)])]; e != 0) values_[at(p)] = std::ldexp(values_[at(p)], e);
+  std::fill(norms.begin(), norms.end(), 0.0);
+  for (Index p = 0; p < s.entries; ++p) {
+    const double v = static_cast<double>(values_[at(p)]);
+    norms[at(s.col_index[at(p)])] += v * v;
+  }
+  double largest = 0;
+  for (Index k = 0; k < s.cols; ++k) {
+    const double norm = std::ldexp(std::sqrt(norms[at(k)]), exponents_.empty() ? 0 : -exponents_[at(k)]);
+    largest = std::max(largest, norm);
+  }
+  const double eps = std::numeric_limits<T>::epsilon();
+  tolerance_ = options_.tolerance;
+  if (tolerance_ < 0)
+    tolerance_ =
+        std::min(20 * static_cast<double>(s.rows + s.cols) * eps * largest, std::numeric_limits<double>::max());
+  if (!options_.detect_rank) tolerance_ = -1;
+}
+
+/// Singletons' pivots are the first entries of their rows.
+template <class T>
+bool Numeric<T>::singletons_fit() const {
+  if (!options_.detect_rank) return true;
+  const Symbolic& s = *symbolic_;
+  for (Index k = 0; k < s.singletons; ++k) {
+    const double pivot = std::abs(static_cast<double>(values_[at(s.row_begin[at(k)])]));
+    if (std::ldexp(pivot, exponents_.empty() ? 0 : -exponents_[at(k)]) <= tolerance_) return false;
+  }
+  return true;
+}
+
+template <class T>
+void Numeric<T>::reset() {
+  for (StoredFront<T>& f : stored_) release_cb(f);
+  std::fill(stored_.begin(), stored_.end(), StoredFront<T>{});
+  for (Worker& worker : workers_) {
+    worker.kept.clear();
+    worker.cb_stack.clear();
+  }
+}
+
+template <class T>
+void Numeric<T>::release_cb(StoredFront<T>& front) {
+  if (front.cb_of_pool) pool_.give_back_array(front.cb);
+  front.cb = nullptr;
+  front.cb_of_pool = false;
+}
+
+template <class T>
+bool Numeric<T>::run(const T* user_values, T* rhs, Index rhs_cols) {
+  reset();
+  rank_ = 0;
+  prepare_values(user_values);
+  if (!singletons_fit()) return false;
+  rhs_ = rhs_cols > 0 ? rhs : nullptr;
+  rhs_cols_ = rhs_cols;
+  try {
+    factor_all();
+  } catch (const std::bad_alloc&) {
+    reset();
+    throw Error(ErrorCode::out_of_memory,
+                detail::concat("out of memory in a sparse factorization, ", pool_.bytes(), " bytes in use"));
+  } catch (...) {
+    reset();
+    throw;
+  }
+  r_begin_[0] = symbolic_->singletons;
+  for (std::size_t f = 0; f < stored_.size(); ++f) r_begin_[f + 1] = r_begin_[f] + stored_[f].r_rows;
+  rank_ = r_begin_.back();
+  return true;
+}
+
+template <class T>
+FrontLayout Numeric<T>::lay_out(Index f, Worker& worker) const {
+  const Symbolic& s = *symbolic_;
+  const Front& front = s.fronts[at(f)];
+  FrontLayout layout;
+  bool as_analyzed = true;
+  worker.child_rows.clear();
+  Index child_rows = 0;
+  for (Index c = 0; c < front.child_count; ++c) {
+    const Index child = s.children[at(front.child_begin + c)];
+    worker.child_rows.push_back(stored_[at(child)].cb_rows);
+    child_rows += worker.child_rows.back();
+    as_analyzed = as_analyzed && worker.child_rows.back() == s.fronts[at(child)].cb_rows;
+  }
+  layout.child_slot.resize(at(front.child_count));
+  if (as_analyzed) {
+    layout.rows = front.rows;
+    layout.stair = s.stair.data() + front.cols_begin;
+    layout.own_slot = s.own_slot.data() + front.first_row;
+    for (Index c = 0; c < front.child_count; ++c)
+      layout.child_slot[at(c)] = s.cb_slot.data() + s.fronts[at(s.children[at(front.child_begin + c)])].cb_begin;
+    return layout;
+  }
+  worker.stair.resize(at(front.cols));
+  worker.own_slot.resize(at(front.own_rows));
+  worker.child_slot.resize(at(child_rows));
+  layout.rows = lay_out_rows(s, f, worker.child_rows.data(), worker.stair.data(), worker.own_slot.data(),
+                             worker.child_slot.data());
+  layout.stair = worker.stair.data();
+  layout.own_slot = worker.own_slot.data();
+  const Local* slot = worker.child_slot.data();
+  for (Index c = 0; c < front.child_count; ++c) {
+    layout.child_slot[at(c)] = slot;
+    slot += worker.child_rows[at(c)];
+  }
+  return layout;
+}
+
+template <class T>
+FrontMatrix<T> Numeric<T>::matrix_of(Index f, const FrontLayout& layout) const {
+  const Front& front = symbolic_->fronts[at(f)];
+  return {nullptr, leading_dimension<T>(layout.rows), layout.rows, front.cols, front.pivots, layout.stair};
+}
+
+template <class T>
+DropRule Numeric<T>::drop_rule(Index f, Worker& worker) const {
+  DropRule rule;
+  rule.tolerance = tolerance_;
+  if (exponents_.empty()) return rule;
+  const Front& front = symbolic_->fronts[at(f)];
+  worker.exponents.assign(exponents_.begin() + front.first_col, exponents_.begin() + front.first_col + front.pivots);
+  rule.exponents = worker.exponents.data();
+  return rule;
+}
+
+/// Zeros within the panels' heights, rows of A, contribution blocks of the children, and which rows of S they are.
+template <class T>
+void Numeric<T>::assemble(Index f, const FrontLayout& layout, const FrontMatrix<T>& front, const FrontResult<T>& result,
+                          Worker& worker) {
+  const Symbolic& s = *symbolic_;
+  const Front& shape = s.fronts[at(f)];
+  for (const FrontPanel& panel : result.panels) {
+    const Index height = FrontResult<T>::zero_height(front, panel);
+    for (Index j = panel.col; j < panel.col + panel.cols; ++j)
+      std::fill(front.column(j), front.column(j) + height, T(0));
+  }
+  StoredFront<T>& stored = stored_[at(f)];
+  stored.rows = layout.rows;
+  if (wants_rows()) stored.row_ids = worker.kept.template allocate<Index>(layout.rows);
+  for (Index r = 0; r < shape.own_rows; ++r) {
+    const Index row = shape.first_row + r;
+    T* const target = front.a + layout.own_slot[r];
+    for (Index p = s.row_begin[at(row)]; p < s.row_begin[at(row) + 1]; ++p)
+      target[s.entry_col[at(p)] * front.ld] = values_[at(p)];
+    if (stored.row_ids) stored.row_ids[layout.own_slot[r]] = row;
+  }
+  for (Index c = 0; c < shape.child_count; ++c) {
+    const Index child = s.children[at(shape.child_begin + c)];
+    const Front& child_shape = s.fronts[at(child)];
+    const StoredFront<T>& from = stored_[at(child)];
+    const Local* const slot = layout.child_slot[at(c)];
+    const T* cb = from.cb;
+    for (Index j = 0; j < child_shape.nonpivots(); ++j) {
+      T* const target = front.column(s.parent_col[at(child_shape.cols_begin + child_shape.pivots + j)]);
+      const Index count = std::min(j + 1, from.cb_rows);
+      for (Index i = 0; i < count; ++i) target[slot[i]] = cb[i];
+      cb += count;
+    }
+    if (stored.row_ids)
+      for (Index i = 0; i < from.cb_rows; ++i) stored.row_ids[slot[i]] = from.row_ids[from.r_rows + i];
+  }
+}
+
+template <class T>
+void Numeric<T>::store_q(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
+  StoredFront<T>& stored = stored_[at(f)];
+  Index count = 0;
+  for (const FrontPanel& panel : result.panels) count += panel.live > 0;
+  stored.panels = worker.kept.template allocate<StoredPanel<T>>(count);
+  for (const FrontPanel& panel : result.panels) {
+    if (panel.live == 0) continue;
+    StoredPanel<T>& kept = stored.panels[stored.panel_count++];
+    kept = {panel.first_row, panel.height, panel.cols, nullptr, nullptr};
+    kept.v = worker.kept.template allocate<T>(kept.height * kept.cols);
+    kept.t = worker.kept.template allocate<T>(kept.cols * kept.cols);
+    for (Index j = 0; j < kept.cols; ++j) {
+      const T* const v = front.column(panel.col + j) + panel.first_row;
+      std::copy(v, v + kept.height, kept.v + j * kept.height);
+      const T* const t = result.t.data() + (panel.col + j) * result.corner_ld;
+      std::copy(t, t + kept.cols, kept.t + j * kept.cols);
+    }
+  }
+}
+
+/// Qᵀ of this front on its rows of the right-hand sides.
+template <class T>
+void Numeric<T>::apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
+  const StoredFront<T>& stored = stored_[at(f)];
+  const Index ld = symbolic_->rows;
+  T* const c = worker.scratch.get(scratch_c, front.rows * rhs_cols_);
+  for (Index j = 0; j < rhs_cols_; ++j)
+    for (Index i = 0; i < front.rows; ++i) c[i + j * front.rows] = rhs_[stored.row_ids[i] + j * ld];
+  for (const FrontPanel& panel : result.panels) {
+    if (panel.live == 0) continue;
+    apply_block(front.column(panel.col) + panel.first_row, front.ld, panel.height, panel.cols,
+                result.t.data() + panel.col * result.corner_ld, result.corner_ld, Op::transpose, c + panel.first_row,
+                front.rows, rhs_cols_, worker.scratch);
+  }
+  for (Index j = 0; j < rhs_cols_; ++j)
+    for (Index i = 0; i < front.rows; ++i) rhs_[stored.row_ids[i] + j * ld] = c[i + j * front.rows];
+}
+
+/// R and the contribution block out of the factored front; Q, and its work on right-hand sides.
+template <class T>
+void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, bool cb_to_pool,
+                       Worker& worker) {
+  const Front& shape = symbolic_->fronts[at(f)];
+  StoredFront<T>& stored = stored_[at(f)];
+  if (options_.keep_q) store_q(f, front, result, worker);
+  if (rhs_) apply_to_rhs(f, front, result, worker);
+  stored.r_rows = result.rows_of_r;
+  stored.cb_rows = std::min(front.rows - stored.r_rows, shape.nonpivots());
+  dropped_[at(f)] = result.dropped_norm2;
+  if (stored.r_rows < std::min(front.rows, shape.pivots)) {
+    stored.live_count = worker.kept.template allocate<std::int32_t>(shape.pivots);
+    std::int32_t live = 0;
+    for (Index j = 0; j < shape.pivots; ++j) stored.live_count[j] = live += result.pivot[at(j)] >= 0;
+  }
+  Index size = stored.r_rows * shape.nonpivots();
+  for (Index j = 0; j < shape.pivots; ++j) size += stored.live(j);
+  stored.r = worker.kept.template allocate<T>(size);
+  const Index cb_size = stored.cb_rows * shape.nonpivots() - stored.cb_rows * (stored.cb_rows - 1) / 2;
+  stored.cb_of_pool = shape.parent >= 0 && cb_size > 0 && cb_to_pool;
+  if (shape.parent >= 0 && cb_size > 0)
+    stored.cb = cb_to_pool ? pool_.take_array<T>(cb_size) : worker.cb_stack.push(cb_size);
+  T* r = stored.r;
+  T* cb = stored.cb;
+  for (const FrontPanel& panel : result.panels) {
+    for (Index j = panel.col; j < panel.col + panel.cols; ++j) {
+      const T* const above = front.column(j);  // of the panel's first row
+      const T* const below = result.corner.data() + j * result.corner_ld - panel.first_row;
+      const auto take = [&](Index first, Index last, T* target) {
+        const Index border = std::clamp(panel.first_row, first, last);
+        target = std::copy(above + first, above + border, target);
+        return std::copy(below + border, below + last, target);
+      };
+      const bool pivotal = j < shape.pivots;
+      r = take(0, pivotal ? stored.live(j) : stored.r_rows, r);
+      if (cb && !pivotal) cb = take(stored.r_rows, stored.r_rows + std::min(j - shape.pivots + 1, stored.cb_rows), cb);
+    }
+  }
+}
+
+/// Fronts first .. last in postorder, whole subtrees, on one thread.
+template <class T>
+void Numeric<T>::factor_range(Index first, Index last, const std::vector<char>& cb_to_pool, Worker& worker) {
+  const Symbolic& s = *symbolic_;
+  for (Index f = first; f <= last; ++f) {
+    const FrontLayout layout = lay_out(f, worker);
+    FrontMatrix<T> front = matrix_of(f, layout);
+    worker.result.plan(front, options_.keep_q || rhs_);
+    if (const Index size = front.ld * front.cols; size > worker.front_size) {
+      pool_.give_back_array(std::exchange(worker.front, nullptr));
+      worker.front_size = 0;
+      worker.front = pool_.take_array<T>(size);
+      worker.front_size = size;
+    }
+    front.a = worker.front;
+    assemble(f, layout, front, worker.result, worker);
+    const Front& shape = s.fronts[at(f)];
+    for (Index c = shape.child_count - 1; c >= 0; --c) {
+      const Index child = s.children[at(shape.child_begin + c)];
+      StoredFront<T>& taken = stored_[at(child)];
+      const Index rows = taken.cb_rows, cols = s.fronts[at(child)].nonpivots();
+      if (taken.cb) worker.cb_stack.pop(rows * cols - rows * (rows - 1) / 2);
+      release_cb(taken);
+    }
+    factor_front(front, worker.result, drop_rule(f, worker), worker.scratch);
+    store(f, front, worker.result, cb_to_pool[at(f)] != 0, worker);
+  }
+}
+
+template class Numeric<float>;
+template class Numeric<double>;
+
+}  // namespace qrane::sparse

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numeric sparse QR: A P = Q R of every odd kind of matrix against dense arithmetic, ranks, least squares, least norm,
+// refactorization, threads, limits and bad input.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <optional>
+
+#include <qrane/sparse_qr.hpp>
+
+#include "support/backends.hpp"
+#include "support/sparse.hpp"
+
+namespace qrane::test {
+namespace {
+
+using sparse::AnalyzeOptions;
+using sparse::Factor;
+using sparse::FactorOptions;
+using sparse::KeepQ;
+using sparse::Ordering;
+using sparse::SparseMatrix;
+
+template <class T>
+struct Values {
+  explicit Values(const Triplets& a) : triplets(a), values(a.value.begin(), a.value.end()) {}
+  sparse::SparseView<T> view() const {
+    return sparse::by_triplets(triplets.rows, triplets.cols, static_cast<Index>(values.size()), triplets.row.data(),
+                               triplets.col.data(), values.data());
+  }
+  Dense<T> dense() const {  // duplicates summed in T, as the library does
+    Dense<T> a(triplets.rows, triplets.cols);
+    for (std::size_t k = 0; k < values.size(); ++k) a(triplets.row[k], triplets.col[k]) += values[k];
+    return a;
+  }
+  Triplets triplets;
+  std::vector<T> values;
+};
+
+template <class T>
+Dense<T> dense_of(const SparseMatrix<T>& a) {
+  Dense<T> b(a.rows, a.cols);
+  for (Index j = 0; j < a.cols; ++j)
+    for (Index p = a.pointers[j]; p < a.pointers[j + 1]; ++p) b(a.row_indices[p], j) = a.values[p];
+  return b;
+}
+
+/// A x, in wider arithmetic.
+template <class T>
+std::vector<Wide<T>> product(const Values<T>& a, const std::vector<Wide<T>>& x, bool transpose) {
+  std::vector<Wide<T>> y(static_cast<std::size_t>(transpose ? a.triplets.cols : a.triplets.rows), 0);
+  for (std::size_t k = 0; k < a.values.size(); ++k) {
+    const auto i = static_cast<std::size_t>(a.triplets.row[k]), j = static_cast<std::size_t>(a.triplets.col[k]);
+    if (transpose)
+      y[j] += static_cast<Wide<T>>(a.values[k]) * x[i];
+    else
+      y[i] += static_cast<Wide<T>>(a.values[k]) * x[j];
+  }
+  return y;
+}
+
+template <class W>
+W norm_of(const std::vector<W>& x) {
+  W sum = 0;
+  for (const W v : x) sum += v * v;
+  return std::sqrt(sum);
+}
+
+/// The rank, where the singular values leave no doubt about it in T.
+template <class T>
+std::optional<Index> clear_rank(const Triplets& a) {
+  Dense<double> d(a.rows, a.cols);
+  for (std::size_t k = 0; k < a.value.size(); ++k) d(a.row[k], a.col[k]) += a.value[k];
+  if (d.values.empty()) return 0;
+  const std::vector<double> s = singular_values(d);
+  const double noise = s[0] * 1e-12, doubtful = s[0] * (sizeof(T) == 4 ? 5e-2 : 1e-7);
+  if (std::any_of(s.begin(), s.end(), [&](double x) { return x > noise && x < doubtful; })) return std::nullopt;
+  return std::count_if(s.begin(), s.end(), [&](double x) { return x > noise; });
+}
+
+/// Enough work for several threads and several panels: columns in groups that meet in the last ones.
+Triplets large_matrix(unsigned seed, bool deficient) {
+  Triplets a{2600, 1000, {}, {}, {}};
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> value(-1, 1);
+  std::uniform_int_distribution<Index> local(0, 149), far(600, 999);
+  for (Index i = 0; i < a.rows; ++i) {
+    const Index group = i % 4 * 150;
+    for (int k = 0; k < 4; ++k) a.add(i, group + local(generator), value(generator));
+    for (int k = 0; k < 2; ++k) a.add(i, far(generator), value(generator));
+  }
+  if (!deficient) return a;
+  Triplets b = a;  // columns 5, 305 and 905 copied over 40, 320 and 700
+  const std::pair<Index, Index> copies[] = {{5, 40}, {305, 320}, {905, 700}};
+  b.row.clear(), b.col.clear(), b.value.clear();
+  for (std::size_t k = 0; k < a.value.size(); ++k) {
+    bool replaced = false;
+    for (const auto& [from, to] : copies) replaced = replaced || a.col[k] == to;
+    if (!replaced) b.add(a.row[k], a.col[k], a.value[k]);
+    for (const auto& [from, to] : copies)
+      if (a.col[k] == from) b.add(a.row[k], to, -2 * a.value[k]);
+  }
+  return b;
+}
+
+template <class Where>
+class SparseQr : public BackendTest<Where> {
+ protected:
+  using T = typename Where::Scalar;
+  using W = Wide<T>;
+  static constexpr double eps = std::numeric_limits<T>::epsilon() / 2;
+  using BackendTest<Where>::context;
+
+  static Factor<T> factor(const Values<T>& a, const FactorOptions<T>& options = {},
+                          Ordering ordering = Ordering::colamd) {
+    AnalyzeOptions analyze;
+    analyze.ordering = ordering;
+    return sparse::analyze(context(), a.view(), analyze).factor(a.view(), options);
+  }
+
+  /// A P = Q [R; 0] column by column, Q orthogonal, R upper trapezoidal; dropped columns are off by the tolerance.
+  static void expect_factorization(const Values<T>& a, const Factor<T>& f) {
+    const Dense<T> dense = a.dense();
+    const Index m = dense.rows, n = dense.cols, rank = f.rank();
+    const std::vector<Index> permutation = f.permutation();
+    std::vector<Index> sorted = permutation;
+    std::sort(sorted.begin(), sorted.end());
+    for (Index k = 0; k < n; ++k) ASSERT_EQ(sorted[k], k);
+    const SparseMatrix<T> sparse_r = f.r();
+    ASSERT_EQ(sparse_r.rows, rank);
+    ASSERT_EQ(sparse_r.cols, n);
+    Dense<T> r(m, n);
+    for (Index j = 0; j < n; ++j)
+      for (Index p = sparse_r.pointers[j]; p < sparse_r.pointers[j + 1]; ++p) {
+        ASSERT_TRUE(p == sparse_r.pointers[j] || sparse_r.row_indices[p - 1] < sparse_r.row_indices[p]);
+        ASSERT_LE(sparse_r.row_indices[p], j);
+        r(sparse_r.row_indices[p], j) = sparse_r.values[p];
+      }
+    Dense<T> q = identity<T>(m);
+    f.apply_q(q.view());
+    const double unit = static_cast<double>(std::min(m, n) + 10) * eps;
+    EXPECT_LE(departure_from_orthonormal(convert<W>(q)), 30 * unit);
+    const Dense<W> qr = multiply(convert<W>(q), convert<W>(r));
+    const double tolerance = std::max(f.facts().tolerance, 0.0);
+    const W underflow = static_cast<W>(m * n) * std::numeric_limits<T>::denorm_min();
+    for (Index j = 0; j < n; ++j) {
+      W gap = 0, length = 0;
+      for (Index i = 0; i < m; ++i) {
+        const W x = dense(i, permutation[j]);
+        gap += (x - qr(i, j)) * (x - qr(i, j));
+        length += x * x;
+      }
+      EXPECT_LE(std::sqrt(gap), 30 * unit * std::sqrt(length) + (j >= rank ? tolerance : 0) + underflow)
+          << "column " << j;
+    }
+    Dense<T> c = dense;  // Qᵀ A P = [R; 0]
+    f.apply_qt(c.view());
+    const Dense<W> wide = convert<W>(dense);
+    for (Index j = 0; j < n; ++j) {
+      W gap = 0;
+      for (Index i = 0; i < m; ++i)
+        gap += (static_cast<W>(c(i, permutation[j])) - r(i, j)) * (static_cast<W>(c(i, permutation[j])) - r(i, j));
+      EXPECT_LE(std::sqrt(gap), 60 * unit * column_norm(wide, permutation[j]) + (j >= rank ? tolerance : 0) + underflow)
+          << "column " << j << " of Qᵀ A P";
+    }
+  }
+
+  /// ‖Aᵀ (b - A x)‖ is rounding.
+  static void expect_least_squares(const Values<T>& a, const Dense<T>& b, const Dense<T>& x, double slack = 1) {
+    ASSERT_EQ(x.rows, a.triplets.cols);
+    ASSERT_EQ(x.cols, b.cols);
+    W norm_a = 0;
+    for (const T v : a.values) norm_a += static_cast<W>(v) * v;
+    norm_a = std::sqrt(norm_a);
+    const double unit = static_cast<double>(std::min(a.triplets.rows, a.triplets.cols) + 10) * eps;
+    for (Index j = 0; j < b.cols; ++j) {
+      const std::vector<W> xj(x.column(j), x.column(j) + x.rows);
+      std::vector<W> residual(b.column(j), b.column(j) + b.rows);
+      const std::vector<W> ax = product(a, xj, false);
+      for (std::size_t i = 0; i < residual.size(); ++i) residual[i] -= ax[i];
+      const W scale = norm_a * (norm_of(std::vector<W>(b.column(j), b.column(j) + b.rows)) + norm_a * norm_of(xj));
+      EXPECT_LE(norm_of(product(a, residual, true)), 30 * unit * slack * scale) << "right-hand side " << j;
+    }
+  }
+};
+TYPED_TEST_SUITE(SparseQr, Everywhere, Names);
+
+TYPED_TEST(SparseQr, OddMatrices) {
+  using T = typename TypeParam::Scalar;
+  std::vector<Ordering> orderings{Ordering::colamd};
+  if (TypeParam::backend == Backend::cpu) orderings = {Ordering::colamd, Ordering::natural, Ordering::amd};
+  for (const NamedTriplets& odd : odd_matrices()) {
+    const Values<T> a(odd.a);
+    for (const Ordering ordering : orderings) {
+      SCOPED_TRACE(odd.name + ", " + to_string(ordering));
+      const Factor<T> f = TestFixture::factor(a, {}, ordering);
+      EXPECT_EQ(f.rank(), clear_rank<T>(odd.a).value_or(f.rank()));
+      EXPECT_EQ(f.facts().backend, Backend::cpu);
+      TestFixture::expect_factorization(a, f);
+    }
+  }
+}
+
+TYPED_TEST(SparseQr, NothingIsDroppedWhenNotAsked) {
+  using T = typename TypeParam::Scalar;
+  for (const NamedTriplets& odd : odd_matrices()) {
+    SCOPED_TRACE(odd.name);
+    const Values<T> a(odd.a);
+    FactorOptions<T> options;
+    options.detect_rank = false;
+    const Factor<T> f = TestFixture::factor(a, options);
+    EXPECT_LT(f.facts().tolerance, 0);
+    EXPECT_GE(f.rank(), clear_rank<T>(odd.a).value_or(0));
+    TestFixture::expect_factorization(a, f);
+  }
+}
+
+TYPED_TEST(SparseQr, LeastSquaresWithManyRightHandSides) {
+  using T = typename TypeParam::Scalar;
+  for (const NamedTriplets& odd : odd_matrices()) {
+    if (odd.a.rows < odd.a.cols) continue;
+    SCOPED_TRACE(odd.name);
+    const Values<T> a(odd.a);
+    const Dense<T> b = random_normal<T>(a.triplets.rows, 3, 5);
+    const auto solution = TestFixture::factor(a).solve(b.view());
+    const Dense<T> x = TestFixture::host(solution.x);
+    EXPECT_EQ(solution.rank, clear_rank<T>(odd.a).value_or(solution.rank));
+    TestFixture::expect_least_squares(a, b, x);
+    const Dense<T> dense = a.dense();
+    for (Index j = 0; j < b.cols; ++j) {
+      Wide<T> sum = 0;
+      for (Index i = 0; i < b.rows; ++i) {
+        Wide<T> r = b(i, j);
+        for (Index k = 0; k < x.rows; ++k) r -= static_cast<Wide<T>>(dense(i, k)) * x(k, j);
+        sum += r * r;
+      }
+      EXPECT_NEAR(solution.residual_norms[j], std::sqrt(sum), 1e3 * TestFixture::eps * (1 + std::sqrt(sum)));
+    }
+    Index zeros = 0;  // basic: as many zeros as dropped columns
+    for (Index k = 0; k < x.rows; ++k) zeros += x(k, 0) == T(0);
+    EXPECT_GE(zeros, x.rows - solution.rank);
+  }
+}
+
+TYPED_TEST(SparseQr, WithoutQ) {
+  using T = typename TypeParam::Scalar;
+  const Values<T> a(random_sparse(120, 50, 0.08, 3));
+  const Dense<T> b = random_normal<T>(120, 2, 6);
+  FactorOptions<T> options;
+  options.q = KeepQ::discard;
+  options.rhs = b.view();
+  const Factor<T> f = TestFixture::factor(a, options), kept = TestFixture::factor(a);
+  EXPECT_EQ(f.rank(), kept.rank());
+  EXPECT_LT(f.facts().bytes, kept.facts().bytes + 1);
+  const auto on_the_fly = f.solve(), seminormal = f.solve(b.view());
+  TestFixture::expect_least_squares(a, b, TestFixture::host(on_the_fly.x));
+  TestFixture::expect_least_squares(a, b, TestFixture::host(seminormal.x), 100);
+  const auto reference = kept.solve(b.view());
+  for (Index j = 0; j < 2; ++j)
+    EXPECT_NEAR(on_the_fly.residual_norms[j], reference.residual_norms[j],
+                1e3 * TestFixture::eps * reference.residual_norms[j]);
+  Dense<T> c = b;
+  EXPECT_TRUE(refuses([&] { f.apply_q(c.view()); }, ErrorCode::unavailable, {"KeepQ::discard"}));
+  EXPECT_TRUE(refuses([&] { kept.solve(); }, ErrorCode::unavailable, {"rhs"}));
+  EXPECT_EQ(c, b);
+}
+
+TYPED_TEST(SparseQr, LeastNormOfWideMatrices) {
+  using T = typename TypeParam::Scalar;
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    Triplets triplets = random_sparse(20, 45, 0.15, 300 + seed);
+    for (Index i = 0; i < 20; ++i) triplets.add(i, 2 * i, 3.0);  // full row rank
+    const Values<T> a(triplets);
+    const Dense<T> b = random_normal<T>(20, 2, seed);
+    const auto solution = sparse::least_squares<T>(this->context(), a.view(), b.view());
+    const Dense<T> x = TestFixture::host(solution.x);
+    ASSERT_EQ(x.rows, 45);
+    EXPECT_EQ(solution.rank, 20);
+    // the least norm is that of the dense solution Aᵀ (A Aᵀ)^-1 b, and b is met
+    const Dense<Wide<T>> wide = widen(a.dense());
+    const auto qr = householder_qr(transposed(wide));
+    const Dense<Wide<T>> q = qr.q(20);
+    for (Index j = 0; j < 2; ++j) {
+      const std::vector<Wide<T>> xj(x.column(j), x.column(j) + x.rows);
+      std::vector<Wide<T>> gap = product(a, xj, false);
+      for (std::size_t i = 0; i < gap.size(); ++i) gap[i] -= b(static_cast<Index>(i), j);
+      EXPECT_LE(norm_of(gap), 1e4 * TestFixture::eps * norm_of(xj));
+      EXPECT_NEAR(solution.residual_norms[j], norm_of(gap), 1e4 * TestFixture::eps * norm_of(xj));
+      Wide<T> outside = norm_of(xj) * norm_of(xj);  // of Aᵀ's range
+      for (Index k = 0; k < 20; ++k) {
+        const Wide<T> along = dot(45, q.column(k), xj.data());
+        outside -= along * along;
+      }
+      EXPECT_LE(outside, 1e4 * TestFixture::eps * norm_of(xj) * norm_of(xj));
+    }
+  }
+}
+
+TYPED_TEST(SparseQr, LargeOnSeveralThreads) {
+  using T = typename TypeParam::Scalar;
+  using W = Wide<T>;
+  if (TypeParam::backend != Backend::cpu) GTEST_SKIP() << "the same code as on a CPU context";
+  for (const bool deficient : {false, true}) {
+    const Values<T> a(large_matrix(4, deficient));
+    const Dense<T> b = random_normal<T>(a.triplets.rows, 2, 5);
+    for (const int threads : {1, 2, 4}) {
+      SCOPED_TRACE(::testing::Message() << threads << " threads, " << (deficient ? "deficient" : "full rank"));
+      FactorOptions<T> options;
+      options.threads = threads;
+      const Factor<T> f = TestFixture::factor(a, options), again = TestFixture::factor(a, options);
+      EXPECT_EQ(f.facts().threads, threads);
+      EXPECT_EQ(f.rank(), deficient ? 997 : 1000);
+      const SparseMatrix<T> r = f.r();
+      EXPECT_EQ(r.values, again.r().values);
+      TestFixture::expect_least_squares(a, b, TestFixture::host(f.solve(b.view()).x));
+      // Rᵀ R x = (A P)ᵀ A P x for some x
+      const std::vector<Index> p = f.permutation();
+      const Dense<T> x = random_normal<T>(1000, 1, 9);
+      std::vector<W> permuted(1000), rx(static_cast<std::size_t>(r.rows), 0), rtrx(1000, 0);
+      for (Index j = 0; j < 1000; ++j) permuted[p[j]] = x(j, 0);
+      const std::vector<W> gram = product(a, product(a, permuted, false), true);
+      for (Index j = 0; j < r.cols; ++j)
+        for (Index q = r.pointers[j]; q < r.pointers[j + 1]; ++q)
+          rx[r.row_indices[q]] += static_cast<W>(r.values[q]) * x(j, 0);
+      W gap = 0;
+      for (Index j = 0; j < r.cols; ++j) {
+        W sum = 0;
+        for (Index q = r.pointers[j]; q < r.pointers[j + 1]; ++q)
+          sum += static_cast<W>(r.values[q]) * rx[r.row_indices[q]];
+        gap += (sum - gram[p[j]]) * (sum - gram[p[j]]);
+      }
+      EXPECT_LE(std::sqrt(gap), 1e3 * TestFixture::eps * norm_of(gram));
+      Dense<T> c = b;  // Q Qᵀ b = b
+      f.apply_qt(c.view());
+      f.apply_q(c.view());
+      EXPECT_LE(norm(subtract(c, b)), 1e3 * TestFixture::eps * norm(b));
+    }
+  }
+}
+
+TYPED_TEST(SparseQr, RefactorGivesTheSameBitsInTheSameMemory) {
+  using T = typename TypeParam::Scalar;
+  const bool small = TypeParam::backend != Backend::cpu;
+  Values<T> a(small ? random_sparse(60, 30, 0.1, 8) : large_matrix(6, false));
+  const Factor<T> fresh = TestFixture::factor(a);
+  Factor<T> f = TestFixture::factor(a);
+  std::vector<T> other = a.values;
+  for (std::size_t k = 0; k < other.size(); ++k) other[k] = static_cast<T>(std::cos(static_cast<double>(k)));
+  f.refactor(other.data());
+  EXPECT_NE(f.r().values, fresh.r().values);
+  f.refactor(a.values.data());
+  EXPECT_EQ(f.r().values, fresh.r().values);
+  EXPECT_EQ(f.permutation(), fresh.permutation());
+  const Index bytes = f.facts().bytes;
+  for (int k = 0; k < 3; ++k) f.refactor(a.values.data());
+  if (f.facts().threads == 1) {
+    EXPECT_EQ(f.facts().bytes, bytes);
+  }
+  const Dense<T> b = random_normal<T>(a.triplets.rows, 1, 2);
+  const Dense<T> x = TestFixture::host(f.solve(b.view()).x), y = TestFixture::host(fresh.solve(b.view()).x);
+  EXPECT_EQ(x, y);
+}
+
+TYPED_TEST(SparseQr, ToleranceAndRefusal) {
+  using T = typename TypeParam::Scalar;
+  Triplets triplets = random_sparse(40, 10, 0.4, 21);
+  for (Index i = 0; i < 40; ++i) triplets.add(i, i % 10, 2.0);
+  const std::size_t count = triplets.value.size();
+  triplets.cols = 11;  // the eleventh column is the third and a little
+  for (std::size_t k = 0; k < count; ++k)
+    if (triplets.col[k] == 2) triplets.add(triplets.row[k], 10, triplets.value[k]);
+  triplets.add(7, 10, 1e-3);
+  const Values<T> a(triplets);
+  EXPECT_EQ(TestFixture::factor(a).rank(), 11);
+  FactorOptions<T> options;
+  options.tolerance = 1e-2;
+  const Factor<T> f = TestFixture::factor(a, options);
+  EXPECT_EQ(f.rank(), 10);
+  EXPECT_EQ(f.facts().tolerance, 1e-2);
+  EXPECT_GT(f.facts().dropped_norm, 1e-4);
+  EXPECT_LT(f.facts().dropped_norm, 1e-3);
+  TestFixture::expect_factorization(a, f);
+  options.refuse_deficient = true;
+  EXPECT_TRUE(refuses([&] { TestFixture::factor(a, options); }, ErrorCode::rank_deficient, {"10", "11", "0.01"}));
+}
+
+TYPED_TEST(SparseQr, SingletonsBelowTheToleranceAreNone) {
+  using T = typename TypeParam::Scalar;
+  Triplets triplets = random_sparse(30, 8, 0.5, 5);
+  triplets.rows = 31;
+  triplets.cols = 9;
+  triplets.add(30, 8, 1e-30);  // a singleton column whose row goes on into others
+  for (Index j = 0; j < 8; ++j) triplets.add(30, j, 1.0 + static_cast<double>(j));
+  const Values<T> a(triplets);
+  const Factor<T> f = TestFixture::factor(a);
+  EXPECT_TRUE(f.facts().analyzed_again);
+  EXPECT_EQ(f.rank(), 8);
+  TestFixture::expect_factorization(a, f);
+  Values<T> better = a;
+  better.values[std::find(triplets.value.begin(), triplets.value.end(), 1e-30) - triplets.value.begin()] = 4;
+  Factor<T> g = TestFixture::factor(a);
+  g.refactor(better.values.data());
+  EXPECT_FALSE(g.facts().analyzed_again);
+  EXPECT_EQ(g.rank(), 9);
+  TestFixture::expect_factorization(better, g);
+}
+
+TYPED_TEST(SparseQr, ExtremeAndGradedColumns) {
+  using T = typename TypeParam::Scalar;
+  const double top = sizeof(T) == 4 ? 1e35 : 1e300;
+  Triplets triplets = random_sparse(50, 20, 0.2, 33);
+  for (Index j = 0; j < 20; ++j) triplets.add(j, j, 2.0);
+  for (const double scale : {top, 1 / top}) {
+    SCOPED_TRACE(scale);
+    Values<T> a(triplets);
+    for (T& v : a.values) v = static_cast<T>(v * scale);
+    TestFixture::expect_factorization(a, TestFixture::factor(a));
+    const Dense<T> b = random_normal<T>(50, 1, 3);
+    const Dense<T> x = TestFixture::host(TestFixture::factor(a).solve(b.view()).x);
+    const Values<T> plain(triplets);
+    const Dense<T> y = TestFixture::host(TestFixture::factor(plain).solve(b.view()).x);
+    for (Index k = 0; k < 20; ++k) EXPECT_NEAR(x(k, 0) * scale, y(k, 0), 1e4 * TestFixture::eps * norm(y));
+  }
+  Values<T> graded(triplets);
+  for (std::size_t k = 0; k < graded.values.size(); ++k)
+    graded.values[k] =
+        static_cast<T>(graded.values[k] * std::pow(top, static_cast<double>(triplets.col[k] % 5 - 2) / 2));
+  FactorOptions<T> options;
+  options.detect_rank = false;
+  TestFixture::expect_factorization(graded, TestFixture::factor(graded, options));
+}
+
+TYPED_TEST(SparseQr, NotFinite) {
+  using T = typename TypeParam::Scalar;
+  const Triplets triplets = random_sparse(40, 25, 0.15, 4);
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()})
+    for (const std::size_t where : {std::size_t{0}, triplets.value.size() / 2, triplets.value.size() - 1}) {
+      Values<T> a(triplets);
+      a.values[where] = static_cast<T>(bad);
+      FactorOptions<T> options;
+      options.check_finite = true;
+      EXPECT_TRUE(refuses([&] { TestFixture::factor(a, options); }, ErrorCode::not_finite, {std::to_string(where)}));
+      const Factor<T> f = TestFixture::factor(a);  // ends, and shows it
+      const SparseMatrix<T> r = f.r();
+      EXPECT_TRUE(std::any_of(r.values.begin(), r.values.end(), [](T x) { return !std::isfinite(x); }));
+    }
+}
+
+TYPED_TEST(SparseQr, BadInputLeavesTheAnalysisUsable) {
+  using T = typename TypeParam::Scalar;
+  const Values<T> a(random_sparse(60, 30, 0.15, 12));
+  const sparse::Analysis analysis = sparse::analyze(this->context(), a.view());
+  const auto bad = ErrorCode::invalid_argument;
+  FactorOptions<T> options;
+  options.threads = -2;
+  EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, bad, {"threads", "-2"}));
+  options = {};
+  options.memory_limit_bytes = -1;
+  EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, bad, {"memory_limit_bytes", "-1"}));
+  options.memory_limit_bytes = 4000;
+  EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, ErrorCode::out_of_memory, {"4000"}));
+  options = {};
+  options.tolerance = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, bad, {"tolerance"}));
+  EXPECT_TRUE(refuses([&] { analysis.factor(static_cast<const T*>(nullptr)); }, bad, {"null"}));
+  const Values<T> other(random_sparse(60, 31, 0.15, 12));
+  EXPECT_TRUE(refuses([&] { analysis.factor(other.view()); }, bad, {"60 x 31", "60 x 30"}));
+  Factor<T> f = analysis.factor(a.view());
+  Dense<T> short_b(59, 1, T(1));
+  EXPECT_TRUE(refuses([&] { f.solve(short_b.view()); }, bad, {"59", "60"}));
+  EXPECT_TRUE(refuses([&] { f.apply_qt(short_b.view()); }, bad, {"59", "60"}));
+  EXPECT_TRUE(refuses([&] { f.solve_transposed(short_b.view()); }, bad, {"59", "30"}));
+  options = {};
+  options.rhs = short_b.view();
+  EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, bad, {"59", "60"}));
+  TestFixture::expect_factorization(a, f);
+}
+
+TYPED_TEST(SparseQr, RightHandSidesInDeviceMemoryAndByRows) {
+  using T = typename TypeParam::Scalar;
+  const Values<T> a(random_sparse(60, 20, 0.2, 14));
+  const Dense<T> b = random_normal<T>(60, 3, 15);
+  const Factor<T> f = TestFixture::factor(a);
+  const Dense<T> expected = TestFixture::host(f.solve(b.view()).x);
+  const Matrix<T> device = this->context().template to_device<T>(b.view());
+  const auto solution = f.solve(device.view());
+  EXPECT_EQ(solution.x.memory(), device.memory());
+  EXPECT_EQ(TestFixture::host(solution.x), expected);
+  const Dense<T> by_rows = transposed(b);
+  const MatrixView<const T> view(by_rows.values.data(), 60, 3, 3, Memory::host, Layout::row_major);
+  EXPECT_EQ(TestFixture::host(f.solve(view).x), expected);
+  Matrix<T> c = this->context().template to_device<T>(b.view());
+  f.apply_qt(c.view());
+  f.apply_q(c.view());
+  EXPECT_LE(norm(subtract(TestFixture::host(c), b)), 1e3 * TestFixture::eps * norm(b));
+}
+
+}  // namespace
+}  // namespace qrane::test
