@@ -14,6 +14,7 @@
 #include "dense/least_squares.hpp"
 #include "dense/svd.hpp"
 #include "rpca/robust_pca.hpp"
+#include "update/request.hpp"
 
 namespace qrane::detail {
 
@@ -197,6 +198,14 @@ class QRStateOf final : public QRState<T> {
 
   bool fell_back() override { return f_.fell_back(); }
   Stage stage() override { return f_.stage(); }
+  UpdateReport plan_update(Change change, Index k, Index p, const UpdateOptions<T>& options) override {
+    const Plan& plan = f_.plan();
+    check(plan.count == 1, ErrorCode::unavailable, "updates take one matrix, not a batch of ", plan.count);
+    const UpdateRequest<T> request{change, k, p, {}, {}, {}, options};
+    const update::Subject subject{plan.rows, plan.cols, 0, plan.q};
+    update::check_place(request, subject);
+    return update::Planner().plan(profile_, request, subject);
+  }
   std::unique_ptr<QRState<T>> updatable() override { return make_updated<B, T>(f_, profile_, where_); }
   dense::Factorization<B, T>& factorization() { return f_; }
 

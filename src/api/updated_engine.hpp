@@ -6,17 +6,20 @@
 #include <utility>
 
 #include "api/updates.hpp"
-#include "update/updated.hpp"
+#include "update/updated_whole.hpp"
 
 namespace qrane::detail {
 
-template <class B, class T>
+/// Core: update::Updated, or UpdatedWhole, which has all of Q.
+template <class B, class T, class Core>
 class UpdatedStateOf final : public QRState<T> {
  public:
   using Mat = backend::DeviceMatrix<B, T>;
+  static constexpr bool whole = std::is_same_v<Core, update::UpdatedWhole<B, T>>;
 
-  UpdatedStateOf(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile, Memory where)
-      : where_(where), f_(f, profile) {}
+  template <class F>
+  UpdatedStateOf(F&& f, const plan::DeviceProfile& profile, Memory where)
+      : where_(where), f_(std::forward<F>(f), profile) {}
 
   const Plan& plan() const override { return f_.plan(); }
 
@@ -34,8 +37,15 @@ class UpdatedStateOf final : public QRState<T> {
     report.measured_ms = f_.queue().elapsed_ms(begin, end);
     return report;
   }
+  UpdateReport plan_update(Change change, Index k, Index p, const UpdateOptions<T>& options) override {
+    return f_.plan_update({change, k, p, {}, {}, {}, options});
+  }
+  double drift(MatrixView<const T> a) override { return f_.drift(a); }
   void time_updates(bool on) override { timed_ = on; }
-  Index refused_updates() override { return f_.refused_updates(); }
+  Index refused_updates() override {
+    if constexpr (whole) return 0;
+    else return f_.refused_updates();
+  }
 
   void attach(MatrixView<const T> b, MatrixView<const T> a) override {
     f_.attach(b, a);
@@ -82,9 +92,9 @@ class UpdatedStateOf final : public QRState<T> {
   }
   Matrix<T> q(Columns columns) override {
     check_q();
-    check(columns == Columns::thin, ErrorCode::unavailable,
-          "full Q needs reflectors; factor with QForm::implicit or lapack, not ", to_string(f_.plan().q));
-    dense::Temporary<B, T> out(f_.queue(), f_.plan().rows, f_.k());
+    check(whole || columns == Columns::thin, ErrorCode::unavailable,
+          "full Q needs reflectors; factor with QForm::implicit, lapack or full, not ", to_string(f_.plan().q));
+    dense::Temporary<B, T> out(f_.queue(), f_.plan().rows, columns == Columns::thin ? f_.k() : f_.plan().rows);
     f_.form(out.matrix);
     return finish(out.matrix);
   }
@@ -95,9 +105,19 @@ class UpdatedStateOf final : public QRState<T> {
     check_q();
     write_into(out, f_.plan().rows, f_.k(), "the thin Q", [&](const Mat& target) { f_.form(target); });
   }
-  void apply(MatrixView<T>, Side, bool) override {
-    throw Error(ErrorCode::unavailable, concat("applying Q needs reflectors; factor with QForm::implicit or lapack, not ",
-                                               to_string(f_.plan().q)));
+  void apply([[maybe_unused]] MatrixView<T> c, [[maybe_unused]] Side side, [[maybe_unused]] bool transpose) override {
+    if constexpr (whole) {
+      const Index m = f_.plan().rows;
+      dense::check_view("c", c);
+      check((side == Side::left ? c.rows : c.cols) == m, ErrorCode::invalid_argument, "c is ", c.rows, " x ", c.cols,
+            ", but Q is ", m, " x ", m, " and is applied from the ", side == Side::left ? "left" : "right");
+      dense::apply_to_view<B, T>(f_.queue(), c, side == Side::right, transpose,
+                                 [&](backend::Op op, const Mat& matrix) { f_.apply(op, matrix); });
+    } else {
+      throw Error(ErrorCode::unavailable, concat("applying Q needs reflectors; factor with QForm::implicit, lapack or "
+                                                 "full, not ",
+                                                 to_string(f_.plan().q)));
+    }
   }
 
   Solution<T> solve(MatrixView<const T> b, const SolveOptions& options) override {
@@ -115,6 +135,9 @@ class UpdatedStateOf final : public QRState<T> {
   Determinant determinant() override {
     check(f_.plan().rows == f_.plan().cols, ErrorCode::invalid_argument, "the determinant needs a square matrix, got ",
           f_.plan().rows, " x ", f_.plan().cols);
+    if constexpr (whole) {
+      if (!f_.changed() && f_.plan().q != QForm::full) return dense::determinant(f_.base(), view());
+    }
     throw Error(ErrorCode::unavailable, "the determinant's sign needs reflectors; factor with QForm::implicit or lapack");
   }
   Matrix<T> range_basis(double tolerance) override {
@@ -125,6 +148,14 @@ class UpdatedStateOf final : public QRState<T> {
     return dense::null_space_basis<B, T>(f_, view(), relative(tolerance), where_);
   }
   Reflectors<T> reflectors() override {
+    if constexpr (whole) {
+      if (!f_.changed() && f_.plan().q == QForm::lapack) {
+        const Mat tau = f_.base().tau_row();
+        return {finish(f_.base().v()), finish(Mat{tau.data, tau.cols, 1, std::max<Index>(tau.cols, 1), 0, 1})};
+      }
+    }
+    check(f_.plan().q != QForm::lapack, ErrorCode::unavailable,
+          "an updated factorization has no LAPACK-shaped reflectors: its Q is a product of several");
     throw Error(ErrorCode::unavailable, concat("LAPACK-shaped reflectors need QForm::lapack; this factorization has ",
                                                to_string(f_.plan().q)));
   }
@@ -181,13 +212,23 @@ class UpdatedStateOf final : public QRState<T> {
 
   Memory where_;
   bool timed_ = false;
-  update::Updated<B, T> f_;
+  Core f_;
   std::optional<dense::RankView<B, T>> rank_;
 };
 
 template <class B, class T>
 std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile, Memory where) {
-  return std::make_unique<UpdatedStateOf<B, T>>(f, profile, where);
+  using update::Updated, update::UpdatedWhole;
+  if (f.plan().q == QForm::thin || f.plan().q == QForm::none)
+    return std::make_unique<UpdatedStateOf<B, T, Updated<B, T>>>(f, profile, where);
+  // reflectors stay where they are, with a new owner
+  const auto shared = std::make_shared<dense::Factorization<B, T>>(std::move(f));
+  try {
+    return std::make_unique<UpdatedStateOf<B, T, UpdatedWhole<B, T>>>(shared, profile, where);
+  } catch (...) {
+    f = std::move(*shared);
+    throw;
+  }
 }
 
 }  // namespace qrane::detail

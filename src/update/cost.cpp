@@ -130,42 +130,39 @@ class Prices {
   double margin() const { return 1 - tuning_.margin_percent / 100.0; }
 
  private:
-  bool columns_change() const {
-    return shape_.change == Change::insert_columns || shape_.change == Change::delete_columns;
-  }
   double rows_of_q() const { return explicit_ ? m_ : 0; }
 
   std::string why_not(UpdateMethod method) const {
     const QForm form = shape_.form;
+    const Change change = shape_.change;
     const bool none = form == QForm::none, single = shape_.count == 1;
-    const bool needs_a = shape_.change == Change::insert_columns || shape_.change == Change::rank_k;
-    if (method == UpdateMethod::refactor) {
-      if (!single) return "a batch is factored anew by BatchQR::refactor";
-      if (!shape_.updated && form != QForm::thin) return "needs the updated matrix (UpdateOptions::updated)";
-      return "";
-    }
-    if (none && needs_a && !shape_.updated) return "R alone needs the updated matrix (UpdateOptions::updated)";
-    if (none && shape_.change == Change::delete_rows && !shape_.removed)
-      return "R alone needs the rows that go (UpdateOptions::removed)";
+    if (none && !shape_.updated && (change == Change::insert_columns || change == Change::rank_k))
+      return "with QForm::none it needs options.updated";
     switch (method) {
-      case UpdateMethod::orthogonal: return "";
+      case UpdateMethod::refactor:
+        if (!single) return "a batch is factored anew by BatchQR::refactor";
+        if (!shape_.updated && none) return "with QForm::none it needs options.updated";
+        if (!shape_.updated && (form != QForm::thin || change == Change::rank_k)) return "it needs options.updated";
+        return none && shape_.attached ? "with QForm::none the attached right-hand sides would be lost" : "";
+      case UpdateMethod::orthogonal:
+        if (none && change == Change::rank_k) return "with QForm::none the updated matrix is factored anew";
+        if (none && change == Change::insert_columns && shape_.attached)
+          return "with QForm::none the right-hand sides cannot follow: detach them, and attach them anew";
+        return "";
       case UpdateMethod::cholesky:
-        if (shape_.change != Change::delete_rows) return "for rows that go";
-        if (form != QForm::thin || !single) return "for one thin Q";
-        if (shape_.rows - shape_.p < shape_.cols) return "needs as many rows as columns afterwards";
-        return "";
+        if (change != Change::delete_rows || form != QForm::thin || !single) return "it removes rows from a thin Q";
+        if (device_.limits.max_cholesky == 0) return "the device has no double precision";
+        return shape_.rows - shape_.p < shape_.cols ? "fewer rows than columns would be left" : "";
       case UpdateMethod::trailing:
-        if (!columns_change()) return "for columns";
-        if (form != QForm::thin || !single) return "for one thin Q";
-        if (shape_.rows < shape_.cols_after() || shape_.rows < shape_.cols) return "needs as many rows as columns";
-        return "";
+        if (change != Change::insert_columns && change != Change::delete_columns) return "it is for columns";
+        if (none && change == Change::insert_columns) return "with QForm::none it cannot insert columns";
+        return single ? "" : "it is not for batches";
       default:
-        if (shape_.change == Change::rank_k) return "not one of the paper's four updates";
-        if (!explicit_ || !single) return "for one explicit Q";
-        if (shape_.rows < shape_.cols) return "needs as many rows as columns";
-        if (method == UpdateMethod::paper_dense && shape_.change != Change::insert_rows &&
-            shape_.change != Change::insert_columns)
-          return "for rows or columns that come in";
+        if (change == Change::rank_k) return "it is not one of the paper's four updates";
+        if (!explicit_ || !single) return "it is for one explicit Q";
+        if (shape_.rows < shape_.cols) return "it needs as many rows as columns";
+        if (method == UpdateMethod::paper_dense && change != Change::insert_rows && change != Change::insert_columns)
+          return "it is for rows or columns that come in";
         return "";
     }
   }
@@ -182,7 +179,10 @@ class Prices {
     const double q_rows = rows_of_q(), c = std::min(m_, n_), bottom = std::max(m_ - n_, 0.0);
     const bool implicit = shape_.form == QForm::implicit || shape_.form == QForm::lapack;
     switch (shape_.change) {
-      case Change::insert_rows: price.chain(c, p_, q_rows, n_); break;
+      case Change::insert_rows:
+        if (p_ > n_) small_factor(price, p_, n_);  // more rows than columns become a triangle first
+        price.chain(c, std::min(p_, n_), q_rows, n_);
+        break;
       case Change::delete_columns: {
         const double moved = std::min(m_ - k_, n_ - k_ - p_);
         price.chain(moved, p_, q_rows, moved);
@@ -194,13 +194,13 @@ class Prices {
           price.columns(p_ + n_ / 8);
         } else if (shape_.form == QForm::thin) {
           price.products(8 * m_ * c * p_ + 4 * m_ * p_ * p_, 4 * m_ * c);
-          price.columns(p_);
+          small_factor(price, m_, std::min(p_, n_));
           price.steps(12);
         } else {
           bottom_rows(price, bottom);
           if (implicit) price.products(8 * m_ * c * p_, 2 * m_ * c);
         }
-        price.chain(c, p_, q_rows, n_);
+        price.chain(c, shape_.form == QForm::none || shape_.form == QForm::thin ? std::min(p_, n_) : p_, q_rows, n_);
         break;
       case Change::insert_columns:
         if (shape_.form == QForm::full || implicit) {
@@ -240,16 +240,16 @@ class Prices {
   }
 
   void trailing(Price& price) const {
-    const double c = n_ - k_;  // positions that are factored anew
+    const double c = std::max(std::min(m_, n_) - k_, 0.0);  // positions that are factored anew
     if (shape_.change == Change::delete_columns) {
-      const double left = std::max(c - p_, 0.0);
+      const double left = std::max(n_ - k_ - p_, 0.0);
       small_factor(price, c, left);
-      price.products(2 * m_ * c * left, m_ * (c + left));
+      price.products(2 * rows_of_q() * c * left, rows_of_q() * (c + left));
       return;
     }
     project(price, n_);
-    small_factor(price, c + p_, c + p_);
-    price.products(2 * m_ * (c + p_) * (c + p_), 2 * m_ * (c + p_));
+    small_factor(price, c + p_, n_ - k_ + p_);
+    price.products(2 * rows_of_q() * (c + p_) * (c + p_), 2 * rows_of_q() * (c + p_));
   }
 
   void small_factor(Price& price, double rows, double cols, QForm form = QForm::thin) const {

@@ -24,9 +24,10 @@ struct UpdateShape {
   Index count = 1;           // matrices of the batch
   int scalar_bytes = 8;
   bool updated = false;      // UpdateOptions::updated is lent
-  bool removed = false;      // UpdateOptions::removed is
+  bool attached = false;     // right-hand sides are
   int block_cols = 0;        // UpdateOptions::block_cols
 
+  bool operator==(const UpdateShape&) const = default;
   Index rows_after() const {
     return change == Change::insert_rows ? rows + p : change == Change::delete_rows ? rows - p : rows;
   }

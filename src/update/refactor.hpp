@@ -5,7 +5,6 @@
 
 #include "api/state.hpp"
 #include "dense/least_squares.hpp"
-#include "update/choose.hpp"
 #include "update/rows.hpp"
 
 namespace qrane::update {

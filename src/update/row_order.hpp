@@ -24,7 +24,8 @@ struct Run {
 class RowOrder {
  public:
   RowOrder() = default;
-  explicit RowOrder(Index rows) : rows_(rows), extent_(rows) {
+  /// reuse: holes are used again, and those at the end given up.
+  explicit RowOrder(Index rows, bool reuse = true) : rows_(rows), extent_(rows), reuse_(reuse) {
     if (rows > 0) runs_.push_back({0, rows});
   }
 
@@ -58,7 +59,7 @@ class RowOrder {
   /// p rows before logical row k, in holes first, then after all others.
   void insert(Index k, Index p) {
     std::vector<Run> fresh;
-    while (p > 0 && !holes_.empty()) {
+    while (reuse_ && p > 0 && !holes_.empty()) {
       Run& hole = holes_.front();
       const Index taken = std::min(p, hole.count);
       fresh.push_back({hole.first, taken});
@@ -89,7 +90,7 @@ class RowOrder {
     merge(runs_);
     std::sort(holes_.begin(), holes_.end(), [](const Run& a, const Run& b) { return a.first < b.first; });
     merge(holes_);
-    if (!holes_.empty() && holes_.back().first + holes_.back().count == extent_) {
+    if (reuse_ && !holes_.empty() && holes_.back().first + holes_.back().count == extent_) {
       extent_ = holes_.back().first;
       holes_.pop_back();
     }
@@ -123,6 +124,7 @@ class RowOrder {
   }
 
   Index rows_ = 0, extent_ = 0;
+  bool reuse_ = true;
   std::vector<Run> runs_, holes_;
 };
 

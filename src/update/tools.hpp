@@ -32,6 +32,10 @@ class Scratch {
     }
     used_ = 0;
   }
+  void release() {
+    buffers_.clear();
+    total_ = used_ = 0;
+  }
   template <class U>
   typename B::template Pointer<U> take(Index count) {
     const Index bytes = (std::max<Index>(count, 1) * static_cast<Index>(sizeof(U)) + 255) / 256 * 256;
@@ -136,6 +140,12 @@ class Tools {
     }
     return *found;
   }
+  /// Gives all memory back: an update that ran out of it leaves none behind.
+  void release() {
+    scratch.release();
+    kept_.clear();
+    lists_.clear();
+  }
   /// Forgets them, when there are many; not while one is in use.
   void trim() {
     constexpr std::size_t most_kept = 6, most_lists = 256;
@@ -151,13 +161,5 @@ class Tools {
   std::map<std::pair<Index, Index>, TaskList> lists_;
   std::map<std::tuple<Index, Index, QForm>, std::unique_ptr<dense::Factorization<B, T>>> kept_;
 };
-
-/// target := factor * source.
-template <class B, class T>
-void scaled_copy(Tools<B, T>& tools, T factor, const DeviceMatrix<B, T>& source, const DeviceMatrix<B, T>& target) {
-  const DeviceMatrix<B, T> identity = tools.scratch.template matrix<T>(source.cols, source.cols);
-  tools.queue.fill(identity, T(0), T(1));
-  tools.queue.gemm(Op::none, Op::none, factor, source, identity, T(0), target);
-}
 
 }  // namespace qrane::update

@@ -13,7 +13,10 @@
 #include "update/cholesky.hpp"
 #include "update/columns.hpp"
 #include "update/columns_without_q.hpp"
+#include "update/drift.hpp"
+#include "update/rank_k.hpp"
 #include "update/refactor.hpp"
+#include "update/request.hpp"
 #include "update/rows_without_q.hpp"
 
 namespace qrane::update {
@@ -54,6 +57,10 @@ class Updated {
   const plan::DeviceProfile& profile() const { return tools_.profile; }
 
   UpdateReport update(const qrane::detail::UpdateRequest<T>& request);
+  UpdateReport plan_update(const qrane::detail::UpdateRequest<T>& request) {
+    check_place(request, subject());
+    return planner_.plan(tools_.profile, request, subject());
+  }
 
   /// Thin Q, rows in order.
   void form(const Mat& out) { store_.gather(store_.q(), out); }
@@ -73,12 +80,12 @@ class Updated {
   /// Another matrix of the same shape; right-hand sides stay attached where b has been kept.
   void refactor(MatrixView<const T> a);
 
+  /// In units of decision 9; see drift.hpp.
+  double drift(MatrixView<const T> a);
+
  private:
   using Request = qrane::detail::UpdateRequest<T>;
-  void check(const Request& request) const;
-  void check_lent(const Request& request) const;
-  Index rows_after(const Request& request) const;
-  Index cols_after(const Request& request) const;
+  Subject subject() const { return {store_.m, store_.n, store_.nrhs, plan_.q}; }
   void run(const Request& request, UpdateReport& report);
   void run_small(const Request& request, UpdateReport& report, const Mat& u, const Mat& e);
   void delete_rows_of_r(const Request& request, UpdateReport& report);
@@ -101,6 +108,8 @@ class Updated {
   Store<B, T> store_;
   Pending<B> pending_;
   Index refused_ = 0;
+  Planner planner_;
+  Index since_drift_ = 0;  // updates since it was measured
 };
 
 /// y is m x nrhs, small k x nrhs.
@@ -133,98 +142,31 @@ void multiply_q(Updated<B, T>& f, const Matrix<T>& small, const DeviceMatrix<B, 
 }
 
 template <class B, class T>
-Index Updated<B, T>::rows_after(const Request& r) const {
-  return store_.m + (r.change == Change::insert_rows ? r.p : r.change == Change::delete_rows ? -r.p : 0);
-}
-template <class B, class T>
-Index Updated<B, T>::cols_after(const Request& r) const {
-  return store_.n + (r.change == Change::insert_columns ? r.p : r.change == Change::delete_columns ? -r.p : 0);
-}
-
-template <class B, class T>
-void Updated<B, T>::check(const Request& r) const {
-  using qrane::detail::check;
-  constexpr auto bad = ErrorCode::invalid_argument;
-  const bool rows = r.change == Change::insert_rows || r.change == Change::delete_rows;
-  const bool in = r.change == Change::insert_rows || r.change == Change::insert_columns;
-  const Index size = rows ? store_.m : store_.n;
-  const char* what = rows ? "rows" : "columns";
-  check(r.p >= 0, bad, to_string(r.change), ": p must not be negative, got ", r.p);
-  check(r.k >= 0 && r.k <= size && (in || r.p <= size - r.k), bad, to_string(r.change), ": k = ", r.k, ", p = ", r.p,
-        in ? " is no place among " : " is no part of ", size, " ", what);
-  check(r.options.block_cols >= 0, bad, to_string(r.change), ": block_cols must not be negative, got ",
-        r.options.block_cols);
-  if (in) {
-    dense::check_view("u", r.u);
-    const Index have = rows ? r.u.cols : r.u.rows, want = rows ? store_.n : store_.m;
-    check(have == want, bad, "u is ", r.u.rows, " x ", r.u.cols, ", but the matrix has ", want, rows ? " columns" : " rows");
-    check(store_.m <= std::numeric_limits<Index>::max() - r.p && store_.n <= std::numeric_limits<Index>::max() - r.p, bad,
-          to_string(r.change), ": p = ", r.p, " overflows 64-bit sizes");
-  }
-  if (r.change == Change::insert_rows) {
-    dense::check_view("e", r.e);
-    const bool empty = r.e.rows == 0 || r.e.cols == 0;
-    check(store_.nrhs > 0 || empty, bad, "e is ", r.e.rows, " x ", r.e.cols,
-          ", but no right-hand sides are attached: QR::attach(b) comes first");
-    check(store_.nrhs == 0 || r.p == 0 || (r.e.rows == r.p && r.e.cols == store_.nrhs), bad, "e is ", r.e.rows, " x ",
-          r.e.cols, ", but the ", r.p, " rows that come in need right-hand sides of ", r.p, " x ", store_.nrhs);
-  }
-  if (r.change == Change::delete_rows && !store_.has_q && r.p > 0 && r.p < store_.m) {
-    const MatrixView<const T>&gone = r.options.removed, &gone_b = r.options.removed_b;
-    dense::check_view("options.removed", gone);
-    check(gone.rows == r.p && gone.cols == store_.n, bad, "options.removed is ", gone.rows, " x ", gone.cols,
-          ", but with QForm::none the rows that go out are needed, ", r.p, " x ", store_.n);
-    dense::check_view("options.removed_b", gone_b);
-    check(store_.nrhs == 0 || (gone_b.rows == r.p && gone_b.cols == store_.nrhs), bad, "options.removed_b is ",
-          gone_b.rows, " x ", gone_b.cols, ", but with QForm::none the right-hand sides of the rows that go out are needed, ",
-          r.p, " x ", store_.nrhs);
-  }
-  check_lent(r);
-}
-
-template <class B, class T>
-void Updated<B, T>::check_lent(const Request& r) const {
-  using qrane::detail::check;
-  const MatrixView<const T>& lent = r.options.updated;
-  dense::check_view("options.updated", lent);
-  if (lent.rows == 0 && lent.cols == 0) return;
-  check(lent.rows == rows_after(r) && lent.cols == cols_after(r), ErrorCode::invalid_argument, "options.updated is ",
-        lent.rows, " x ", lent.cols, ", but after this update the matrix is ", rows_after(r), " x ", cols_after(r));
-}
-
-template <class B, class T>
 UpdateReport Updated<B, T>::update(const Request& request) {
   if (!request.options.queued || pending_.full()) settle_refusals();
-  check(request);
-  UpdateReport report;
-  report.change = request.change;
-  report.rows = store_.m;
-  report.cols = store_.n;
-  report.k = request.k;
-  report.p = request.p;
-  const Facts facts{request.change,
-                    store_.m,
-                    store_.n,
-                    request.p,
-                    store_.has_q,
-                    store_.nrhs > 0,
-                    request.options.updated.rows > 0 || request.options.updated.cols > 0,
-                    tools_.profile.limits.max_cholesky > 0};
-  report.method = choose_method(facts, request.options.method);
+  check_request(request, subject());
+  UpdateReport report = planner_.plan(tools_.profile, request, subject());
   if (request.p == 0) return report;
   tools_.trim();
   tools_.scratch.reset();
-  run(request, report);
+  try {
+    run(request, report);
+  } catch (...) {
+    tools_.release();
+    throw;
+  }
   settle();
+  refresh_when_due(*this, request.options, since_drift_, store_.has_q || store_.nrhs == 0, report);
   return report;
 }
 
 template <class B, class T>
 void Updated<B, T>::run(const Request& r, UpdateReport& report) {
   const UpdateOptions<T>& options = r.options;
-  const dense::OnDevice<B, T> u(queue(), r.u), e(queue(), r.e);
+  const dense::OnDevice<B, T> u(queue(), r.u), v(queue(), r.v), e(queue(), r.e);
   if (options.check_finite) {
     dense::check_finite<B, T>(queue(), "u", u.matrix);
+    dense::check_finite<B, T>(queue(), "v", v.matrix);
     dense::check_finite<B, T>(queue(), "e", e.matrix);
   }
   if (report.method == UpdateMethod::refactor) {
@@ -262,7 +204,7 @@ void Updated<B, T>::run(const Request& r, UpdateReport& report) {
       }
       break;
     case Change::delete_columns: delete_columns(tools_, store_, r.k, r.p, options.block_cols, trailing); break;
-    case Change::rank_k: break;
+    case Change::rank_k: rank_k_update(tools_, store_, u.matrix, v.matrix, options.block_cols); break;
   }
 }
 
@@ -365,6 +307,35 @@ void Updated<B, T>::refactor(MatrixView<const T> a) {
   const dense::OnDevice<B, T> input(queue(), a);
   if (!store_.has_q && store_.nrhs > 0) attach({}, {});
   factor_anew(tools_, store_, input.matrix, logical_b(tools_, store_));
+}
+
+template <class B, class T>
+double Updated<B, T>::drift(MatrixView<const T> a) {
+  qrane::detail::check(store_.has_q || (a.rows > 0 && a.cols > 0) || k() == 0, ErrorCode::unavailable,
+                       "the drift of R alone is measured against the matrix: lend it");
+  settle_refusals();
+  check_lent_matrix(a, store_.m, store_.n);
+  if (k() == 0) return 0;
+  const bool lent = a.rows > 0;
+  const dense::OnDevice<B, T> matrix(queue(), a);
+  if (!store_.has_q) return triangle_drift<B, T>(queue(), matrix.matrix, r_source()) / drift_unit<T>(store_.m, store_.n);
+  const auto forward = [&](const Mat& x, const Mat& y) {
+    queue().gemm(Op::none, Op::none, T(1), store_.q(), x, T(0), y);
+  };
+  const auto backward = [&](const Mat& y, const Mat& x) {
+    queue().gemm(Op::transpose, Op::none, T(1), store_.q(), y, T(0), x);
+  };
+  tools_.scratch.reset();
+  double worst = orthogonality_drift<B, T>(queue(), store_.order.extent(), k(), forward, backward);
+  if (lent) {
+    const auto from_logical = [&](const Mat& y, const Mat& x) {
+      const Mat physical = tools_.scratch.template matrix<T>(store_.order.extent(), y.cols);
+      store_.scatter(y, physical);
+      backward(physical, x);
+    };
+    worst = detail::worse(residual_drift<B, T>(queue(), matrix.matrix, r_source(), from_logical), worst);
+  }
+  return worst / drift_unit<T>(store_.m, store_.n);
 }
 
 }  // namespace qrane::update
