@@ -19,6 +19,7 @@ Command add_info_command(CLI::App& parent);
 Command add_qr_command(CLI::App& parent);
 Command add_solve_command(CLI::App& parent);
 Command add_svd_command(CLI::App& parent);
+Command add_update_command(CLI::App& parent);
 Command add_background_command(CLI::App& parent);
 Command add_tune_command(CLI::App& parent);
 /// `program` is argv[0]: the programs of the peers lie beside it.

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <cli/common.hpp>
 #include <qrane/matrix.hpp>
 
 namespace qrane::cli {
@@ -102,6 +103,20 @@ QrErrors cheap_errors(MatrixView<const T> a, const MatrixView<const T>* q, Matri
   errors.orthogonality = orthogonality_error(*q, unit);
   errors.residual = residual_error(a, *q, r, unit);
   return errors;
+}
+
+/// To the terminal and to the file.
+inline void report_errors(const Words& say, Json& json, const QrErrors& errors) {
+  if (errors.orthogonality) {
+    say("orthogonality  ", brief(*errors.orthogonality), "  (in units of (min(m, n) + 10) u; at most 30)");
+    say("residual       ", brief(*errors.residual), "  (the worst column, in the same units; at most 30)");
+    json["orthogonality"] = *errors.orthogonality;
+    json["residual"] = *errors.residual;
+  }
+  if (errors.gram_residual) {
+    say("gram residual  ", brief(*errors.gram_residual), "  (norm of A'A - R'R over norm(A)^2)");
+    json["gram_residual"] = *errors.gram_residual;
+  }
 }
 
 }  // namespace qrane::cli

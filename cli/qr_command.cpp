@@ -46,19 +46,6 @@ QForm q_form(Mode mode) {
   return mode == Mode::r ? QForm::none : mode == Mode::thin ? QForm::thin : QForm::implicit;
 }
 
-void report_errors(const Words& say, Json& json, const QrErrors& errors) {
-  if (errors.orthogonality) {
-    say("orthogonality  ", brief(*errors.orthogonality), "  (in units of (min(m, n) + 10) u; at most 30)");
-    say("residual       ", brief(*errors.residual), "  (the worst column, in the same units; at most 30)");
-    json["orthogonality"] = *errors.orthogonality;
-    json["residual"] = *errors.residual;
-  }
-  if (errors.gram_residual) {
-    say("gram residual  ", brief(*errors.gram_residual), "  (norm of A'A - R'R over norm(A)^2)");
-    json["gram_residual"] = *errors.gram_residual;
-  }
-}
-
 /// A factorization and what it took.
 template <class T>
 struct Factored {

@@ -41,7 +41,7 @@ TYPED_TEST_SUITE(UpdateTest, Everywhere, Names);
 TYPED_TEST(UpdateTest, EveryChangeOfEveryShape) {
   using T = typename TypeParam::Scalar;
   const std::vector<Shape> shapes = this->thorough
-                                        ? std::vector<Shape>{{40, 12}, {13, 12}, {12, 12}, {7, 12}, {12, 40}, {1, 1}, {70, 37}}
+                                        ? std::vector<Shape>{{40, 12}, {13, 12}, {12, 12}, {7, 12}, {12, 40}, {1, 1}, {70, 37}, {120, 9}}
                                         : std::vector<Shape>{{40, 12}, {12, 12}, {7, 12}};
   for (const Shape& s : shapes)
     for (QForm form : {QForm::thin, QForm::none})
@@ -77,6 +77,31 @@ TYPED_TEST(UpdateTest, CholeskyIsGuarded) {
     const UpdateReport report = f.change(Change::delete_rows, 40, 3, 0, UpdateMethod::cholesky);
     EXPECT_TRUE(f.good()) << size;
     EXPECT_EQ(report.fell_back, size > 1 / std::sqrt(u)) << size;
+  }
+}
+
+/// Without Q, what cannot be updated well is factored anew where the matrix is lent.
+TYPED_TEST(UpdateTest, LentMatricesAreFactoredWhereNothingElseHelps) {
+  using T = typename TypeParam::Scalar;
+  Dense<T> a = random_normal<T>(40, 6, 18);
+  for (Index i = 0; i < 40; ++i) a(i, 2) = T(i == 5);
+  Tracked<T> f = this->track(a, QForm::none);
+  const Dense<T> gone = rows_of(a, 5, 1, 6), left = without_rows(a, 5, 1);
+  UpdateOptions<T> options;
+  options.removed = gone.view();
+  options.updated = left.view();
+  UpdateReport report = f.f.delete_rows(5, 1, options);
+  EXPECT_FALSE(report.refused);
+  EXPECT_EQ(report.method, UpdateMethod::refactor);
+  f.a = left;
+  EXPECT_TRUE(f.good());
+  for (const bool singular : {false, true}) {
+    Tracked<T> g = this->track(singular ? hostile::duplicate_columns<T>(50, 8, 19) : random_normal<T>(50, 8, 19), QForm::none);
+    report = g.change(Change::insert_columns, 3, 4, 20);
+    if (singular) {  // else the cheaper of the two
+      EXPECT_EQ(report.method, UpdateMethod::refactor);
+    }
+    EXPECT_TRUE(g.good()) << singular;
   }
 }
 

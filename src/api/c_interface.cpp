@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <variant>
 
 namespace qrane::c_interface {
 
@@ -18,11 +17,6 @@ int fail(int status, const char* function, const char* sentence) noexcept {
 }
 
 }  // namespace qrane::c_interface
-
-struct qrane_qr {
-  qrane::Context context;
-  std::variant<qrane::QR<float>, qrane::QR<double>> qr;
-};
 
 namespace {
 
@@ -62,16 +56,6 @@ static_assert(QRANE_MEMORY_HOST == static_cast<int>(Memory::host));
 static_assert(QRANE_MEMORY_DEVICE == static_cast<int>(Memory::device));
 static_assert(QRANE_COLUMN_MAJOR == static_cast<int>(qrane::Layout::column_major));
 static_assert(QRANE_ROW_MAJOR == static_cast<int>(qrane::Layout::row_major));
-
-/// The factorization in the precision of the function called.
-template <class T>
-qrane::QR<T>& qr_of(const qrane_qr* handle) {
-  check_not_null(handle, "qr");
-  auto* qr = std::get_if<qrane::QR<T>>(&const_cast<qrane_qr*>(handle)->qr);
-  check(qr != nullptr, ErrorCode::invalid_argument, "qr was factored in ",
-        sizeof(T) == 4 ? "double: use the function ending in _d" : "float: use the function ending in _s");
-  return *qr;
-}
 
 template <class T>
 void factor(qrane_context* context, const MatrixOf<T>* a, const qrane_options* options, qrane_qr** qr) {
@@ -138,12 +122,7 @@ void solve(const qrane_qr* handle, const MatrixOf<T>* b, const qrane_solve_optio
         " rows");
   check_shape("x", target.rows, target.cols, qr.cols(), rhs.cols);
   if (info != nullptr) check_struct(info, "info");
-  const auto solution = qr.solve(rhs, solve_options_of(options));
-  handle->context.copy<T>(solution.x.view(), target);
-  if (info != nullptr) {
-    write_struct(qrane_solution{sizeof(qrane_solution), solution.rank, solution.full, solution.condition},
-                 info);
-  }
+  write_solution<T>(handle->context, qr.solve(rhs, solve_options_of(options)), target, info);
 }
 
 }  // namespace

@@ -11,9 +11,15 @@
 #include <new>
 #include <qrane/qrane.hpp>
 #include <type_traits>
+#include <variant>
 
 struct qrane_context {
   qrane::Context context;
+};
+
+struct qrane_qr {
+  qrane::Context context;
+  std::variant<qrane::QR<float>, qrane::QR<double>> qr;
 };
 
 namespace qrane::c_interface {
@@ -126,6 +132,25 @@ MatrixView<T> view_of(const qrane::Context& context, const MatrixOf<T>* a, const
 inline void check_shape(const char* name, Index rows, Index cols, Index wanted_rows, Index wanted_cols) {
   check(rows == wanted_rows && cols == wanted_cols, ErrorCode::invalid_argument, name, " is ", rows, " x ", cols,
         " where ", wanted_rows, " x ", wanted_cols, " is needed");
+}
+
+/// The factorization in the precision of the function called.
+template <class T>
+QR<T>& qr_of(const qrane_qr* handle) {
+  check_not_null(handle, "qr");
+  auto* qr = std::get_if<QR<T>>(&const_cast<qrane_qr*>(handle)->qr);
+  check(qr != nullptr, ErrorCode::invalid_argument, "qr was factored in ",
+        sizeof(T) == 4 ? "double: use the function ending in _d" : "float: use the function ending in _s");
+  return *qr;
+}
+
+/// A solution into the caller's matrix and struct.
+template <class T>
+void write_solution(const qrane::Context& context, const Solution<T>& solution, const MatrixView<T>& x,
+                    qrane_solution* info) {
+  context.copy<T>(solution.x.view(), x);
+  if (info != nullptr)
+    write_struct(qrane_solution{sizeof(qrane_solution), solution.rank, solution.full, solution.condition}, info);
 }
 
 /// The caller's options, or the defaults; in c_interface.cpp.

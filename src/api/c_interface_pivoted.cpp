@@ -93,10 +93,7 @@ void solve(const qrane_pivoted_qr* handle, const MatrixOf<T>* b, const qrane_sol
   check(rhs.rows == qr.rows(), ErrorCode::invalid_argument, "b->rows is ", rhs.rows, " where A has ", qr.rows(), " rows");
   check_shape("x", target.rows, target.cols, qr.cols(), rhs.cols);
   if (info != nullptr) check_struct(info, "info");
-  const auto solution = qr.solve(rhs, solve_options_of(options));
-  handle->context.copy<T>(solution.x.view(), target);
-  if (info != nullptr)
-    write_struct(qrane_solution{sizeof(qrane_solution), solution.rank, solution.full, solution.condition}, info);
+  write_solution<T>(handle->context, qr.solve(rhs, solve_options_of(options)), target, info);
 }
 
 }  // namespace

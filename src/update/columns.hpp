@@ -53,10 +53,12 @@ void delete_columns(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, In
   store.n = n;
 }
 
-/// R with the columns C (and Z L) before column k, and the chain that makes it triangular; see insert_columns.
+/// R with the columns C (and Z L) before column k, and the chain that makes it triangular; see insert_columns. With
+/// `triangular` l is, and columns that come in after all others need no chain.
 template <class B, class T>
 Chain<B, T> insert_into_r(Tools<B, T>& tools, const Store<B, T>& store, Index k, const DeviceMatrix<B, T>& c,
-                          const DeviceMatrix<B, T>& l, const DeviceMatrix<B, T>& m, Index block, bool trailing) {
+                          const DeviceMatrix<B, T>& l, bool triangular, const DeviceMatrix<B, T>& m, Index block,
+                          bool trailing) {
   auto& queue = tools.queue;
   const Index p = c.cols, before = store.positions(), after = before + l.rows, n = store.n + p;
   copy_r_columns(tools, store, 0, k, m, 0);
@@ -64,6 +66,10 @@ Chain<B, T> insert_into_r(Tools<B, T>& tools, const Store<B, T>& store, Index k,
   const Index above = std::min(k, before), turned = std::max<Index>(after - k, 0);
   if (above > 0) queue.copy(c.block(0, 0, above, p), m.block(0, k, above, p), Part::all);
   if (turned == 0) return {};
+  if (triangular && k >= before) {
+    queue.copy(l, m.block(before, k, l.rows, p), Part::upper);
+    return {};
+  }
   if (trailing) {
     if (before > k) queue.copy(c.block(k, 0, before - k, p), m.block(k, k, before - k, p), Part::all);
     if (l.rows > 0) queue.copy(l, m.block(before, k, l.rows, p), Part::all);
@@ -94,7 +100,7 @@ void insert_columns(Tools<B, T>& tools, Store<B, T>& store, Index k, const Devic
     if (c > 0) queue.copy(store.d(), m.block(0, n, c, store.nrhs), Part::all);
     if (found > 0) queue.gemm(Op::transpose, Op::none, T(1), rest.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
   }
-  const Chain<B, T> chain = insert_into_r(tools, store, k, in_q, rest.l, m, block, trailing);
+  const Chain<B, T> chain = insert_into_r(tools, store, k, in_q, rest.l, rest.triangular, m, block, trailing);
   if (chain.carry > 0) {
     const DeviceMatrix<B, T> carry_in = q.columns(k + chain.cols, chain.carry), carry_out = q.columns(k, chain.carry);
     Sweeper<B, T>(tools, chain, {q, k, chain.carry, carry_in, carry_out}).run();

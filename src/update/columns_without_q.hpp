@@ -51,7 +51,7 @@ bool insert_columns_without_q(Tools<B, T>& tools, Store<B, T>& store, Index k, c
   f.run(s);
   const DeviceMatrix<B, T> l = tools.scratch.template matrix<T>(p, p), next = store.next_r(n + p, n + p);
   queue.copy(f.r_source(), l, Part::upper);
-  insert_into_r(tools, store, k, c, l, next, block, false);
+  insert_into_r(tools, store, k, c, l, true, next, block, false);
   store.take_r(next);
   store.n = n + p;
   return true;

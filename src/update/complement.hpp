@@ -4,8 +4,8 @@
 // Two steps of block Gram-Schmidt give C and S = U - Q C with what is left of Q in S at rounding of U ("twice is enough":
 // Giraud, Langou, Rozložník, van den Eshof, Numer. Math. 2005). S = Z L by QR. Where S has columns near rounding, Z's
 // directions may point into Q again, or into rows that are not A's; then Z is made orthogonal again, and columns of which
-// nothing is left (those of U in the range of Q: rank that A loses, or does not gain) are replaced by random ones. L = ZᵀS
-// at last. In the common case that is five passes over Q and one number that the host waits for.
+// nothing is left (those of U in the range of Q: rank that A loses, or does not gain) are replaced by random ones. Then L is
+// ZᵀS. In the common case that is five passes over Q and one number that the host waits for.
 #pragma once
 
 #include <cmath>
@@ -20,6 +20,7 @@ template <class B, class T>
 struct Complement {
   DeviceMatrix<B, T> z;  // extent x min(p, rows - positions)
   DeviceMatrix<B, T> l;  // z.cols x p
+  bool triangular = false;  // l is upper triangular, zeros below
 };
 
 namespace detail {
@@ -105,8 +106,16 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
     detail::orthonormalize(tools, order, s, z, false);
   else  // the whole of what is orthogonal to Q, whichever part of it U needs
     for (Index j = 0; j < found; ++j) detail::randomize(tools, fresh, z.columns(j, 1), seed++);
+  double before = 1e300;
   for (int step = 0; step < most_steps; ++step) {
-    if (!(detail::offset(tools, q, z, y) > 16 * u)) break;  // NaN ends it too
+    const double off = detail::offset(tools, q, z, y);
+    if (!(off > 16 * u) || off > before / 2) {  // NaN ends it too, and where there is no more to gain
+      if (step > 0 || found < p) break;
+      queue.copy(tools.factorization(s.rows, p, QForm::thin).r_source(), out.l, Part::upper);
+      out.triangular = true;
+      return out;
+    }
+    before = off;
     const DeviceMatrix<B, T> rest = tools.scratch.template matrix<T>(z.rows, found);
     queue.copy(z, rest, Part::all);
     if (q.cols > 0) queue.gemm(Op::none, Op::none, T(-1), q, y, T(1), rest);
@@ -117,7 +126,9 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
       detail::randomize(tools, fresh, rest.columns(j, 1), seed++);
       replaced = true;
     }
-    if (replaced) detail::orthonormalize(tools, order, rest, z, false);
+    if (!replaced) continue;
+    detail::orthonormalize(tools, order, rest, z, false);
+    before = 1e300;
   }
   queue.gemm(Op::transpose, Op::none, T(1), z, s, T(0), out.l);
   return out;

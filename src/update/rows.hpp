@@ -122,6 +122,11 @@ void remove_all_rows(Tools<B, T>& tools, Store<B, T>& store) {
   store.order = RowOrder(0);
 }
 
+/// What chains for rows going out are scaled by. Their columns have length 1, near which roots are rounded down more often
+/// than up; reflections made from those would lengthen what they are applied to, a little each time.
+template <class T>
+constexpr T off_unit = T(1.375);
+
 /// Rows k .. k+p-1, with Q.
 template <class B, class T>
 void delete_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Index block) {
@@ -158,13 +163,13 @@ void delete_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Index
     const Index found = e.l.rows, kept = c + found - carry;
     store.reserve_q(extent, c + found);
     const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(c + found, carry);
-    queue.copy(w, g.block(0, 0, c, carry), Part::all);
+    scaled_copy(tools, off_unit<T>, w, g.block(0, 0, c, carry));
     const DeviceMatrix<B, T> m = store.next_r(c + found, width), corner = tools.scratch.template matrix<T>(carry, carry);
     queue.copy(store.triangle(), m.block(0, 0, c, n), Part::upper);
     if (store.nrhs > 0) queue.copy(store.d(), m.block(0, n, c, store.nrhs), Part::all);
     const DeviceMatrix<B, T> q = store.q_view(extent, c + found);
     if (found > 0) {
-      queue.copy(e.l, g.block(c, 0, found, carry), Part::all);
+      scaled_copy(tools, off_unit<T>, e.l, g.block(c, 0, found, carry));
       queue.fill(m.block(c, 0, found, n), T(0), T(0));
       if (store.nrhs > 0)
         queue.gemm(Op::transpose, Op::none, T(1), e.z, store.b(), T(0), m.block(c, n, found, store.nrhs));

@@ -158,7 +158,8 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
   const DeviceMatrix<B, T> m = store.next_r(n + p, width), corner = tools.scratch.template matrix<T>(p, p);
   queue.copy(store.triangle(), m.block(0, 0, n, n), Part::upper);
   queue.fill(m.block(n, 0, p, n), T(0), T(0));
-  const DeviceMatrix<B, T> t = m.block(n, n, p, nrhs);
+  const DeviceMatrix<B, T> t = m.block(n, n, p, nrhs), scaled = tools.scratch.template matrix<T>(n + p, p);
+  scaled_copy(tools, off_unit<T>, g, scaled);
   if (nrhs > 0) {
     queue.copy(store.d(), m.block(0, n, n, nrhs), Part::all);
     queue.copy(e, t, Part::all);
@@ -166,10 +167,10 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
     queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1), bottom, t);
     const DeviceMatrix<B, T> kept = tools.scratch.template matrix<T>(p, nrhs);
     queue.copy(t, kept, Part::all);
-    chain_up(tools, g, m, p, n, corner, block, false);
+    chain_up(tools, scaled, m, p, n, corner, block, false);
     add_residuals(tools, store, kept, -1);
   } else {
-    chain_up(tools, g, m, p, n, corner, block, false);
+    chain_up(tools, scaled, m, p, n, corner, block, false);
   }
   store.take_r(m.block(p, 0, n, width));
   store.m -= p;

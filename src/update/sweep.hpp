@@ -20,7 +20,13 @@ struct Place {
 
 namespace detail {
 
-constexpr Index strip_rows = 8192;
+/// Rows that go through all windows together: on the CPU so few that their columns stay in cache between products, else as
+/// many as scratch of reasonable size lets.
+template <class B>
+Index strip_rows(Index order) {
+  constexpr Index cached = 8192, elements = Index{1} << 26;
+  return std::is_same_v<B, backend::Cpu> ? cached : std::max(cached, elements / std::max<Index>(order, 1));
+}
 
 template <class B, class T>
 struct StripMemory {
@@ -71,7 +77,8 @@ class Sweeper {
         memory_.carry = tools.scratch.template matrix<T>(rows, chain.carry);
       return;
     }
-    const Index strip = std::min(rows, detail::strip_rows);
+    strip_ = detail::strip_rows<B>(chain.block + chain.carry);
+    const Index strip = std::min(rows, strip_);
     memory_ = {tools.scratch.template matrix<T>(strip, chain.carry),
                tools.scratch.template matrix<T>(strip, chain.block + chain.carry)};
   }
@@ -80,8 +87,8 @@ class Sweeper {
     const Index rows = place_.x.rows;
     if (chain_.carry == 0 || rows == 0) return;
     if (fused()) return run_fused();
-    for (Index row = 0; row < rows; row += detail::strip_rows)
-      detail::sweep_strip(tools_->queue, chain_, place_, row, std::min(detail::strip_rows, rows - row), memory_);
+    for (Index row = 0; row < rows; row += strip_)
+      detail::sweep_strip(tools_->queue, chain_, place_, row, std::min(strip_, rows - row), memory_);
   }
 
  private:
@@ -116,6 +123,7 @@ class Sweeper {
   Chain<B, T> chain_;
   Place<B, T> place_;
   detail::StripMemory<B, T> memory_;
+  Index strip_ = 0;
 };
 
 }  // namespace qrane::update

@@ -162,4 +162,12 @@ class Tools {
   std::map<std::tuple<Index, Index, QForm>, std::unique_ptr<dense::Factorization<B, T>>> kept_;
 };
 
+/// target := factor * source.
+template <class B, class T>
+void scaled_copy(Tools<B, T>& tools, T factor, const DeviceMatrix<B, T>& source, const DeviceMatrix<B, T>& target) {
+  const DeviceMatrix<B, T> identity = tools.scratch.template matrix<T>(source.cols, source.cols);
+  tools.queue.fill(identity, T(0), T(1));
+  tools.queue.gemm(Op::none, Op::none, factor, source, identity, T(0), target);
+}
+
 }  // namespace qrane::update

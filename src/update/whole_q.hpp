@@ -78,9 +78,10 @@ std::shared_ptr<dense::Factorization<B, T>> factor_block(Tools<B, T>& tools, con
 
 /// Shortens what C = QᵀU has below R's rows to a triangle, where that is taller than wide.
 template <class B, class T>
-void reduce_bottom(Tools<B, T>& tools, const DeviceMatrix<B, T>& c, Index n, Steps<B, T>& steps) {
-  if (c.rows - n <= c.cols) return;
+bool reduce_bottom(Tools<B, T>& tools, const DeviceMatrix<B, T>& c, Index n, Steps<B, T>& steps) {
+  if (c.rows - n <= c.cols) return false;
   steps.push_back(Step<B, T>::reflect(n, factor_block(tools, c.block(n, 0, c.rows - n, c.cols))));
+  return true;
 }
 
 /// What updates of a whole Q share: R's next value and the steps that lead to it.
@@ -159,10 +160,10 @@ void insert_columns(Whole<B, T> w, Index k, const DeviceMatrix<B, T>& u, Index b
   const auto c = w.scratch(m, p);
   queue.copy(u, c, Part::all);
   w.q.apply(Op::transpose, c);
-  reduce_bottom(w.tools, c, n, steps);
+  const bool triangular = reduce_bottom(w.tools, c, n, steps);
   const auto r = w.store.next_r(after, n + p);
-  const Chain<B, T> chain = insert_into_r(w.tools, w.store, k, c.block(0, 0, s, p), c.block(s, 0, after - s, p), r, block,
-                                          trailing);
+  const Chain<B, T> chain = insert_into_r(w.tools, w.store, k, c.block(0, 0, s, p), c.block(s, 0, after - s, p),
+                                          triangular, r, block, trailing);
   if (chain.carry > 0) steps.push_back(Step<B, T>::windows(k, chain));
   w.finish(steps, r, m, n + p);
 }

@@ -18,7 +18,7 @@ class SmallFactor {
  public:
   SmallFactor(const RowUpdate<Cpu, T>& task, Index b)
       : task_(task), b_(b), n_(task.r.cols), width_(n_ + task.d.cols), rows_(static_cast<std::size_t>(n_ * width_)),
-        row_(static_cast<std::size_t>(width_)), a_(static_cast<std::size_t>(n_)),
+        row_(static_cast<std::size_t>(width_)), a_(static_cast<std::size_t>(n_)), root_(static_cast<std::size_t>(n_ + 1)),
         scale_(static_cast<std::size_t>(width_)), unscale_(scale_),
         squares_(task.squares ? task.squares + b * task.d.cols : nullptr,
                  task.squares ? task.squares + (b + 1) * task.d.cols : nullptr) {
@@ -61,6 +61,7 @@ class SmallFactor {
     T* u = row_.data();
     T left = 1;
     for (Index k = 0; k < n_; ++k) {  // Rᵀ a = u; of d's columns e - aᵀ d remains
+      root_[index(k)] = std::sqrt(left);
       const T* r = row(k);
       const T a = u[k] == T(0) ? T(0) : u[k] / r[k];
       a_[index(k)] = a;
@@ -68,16 +69,18 @@ class SmallFactor {
       for (Index j = k + 1; j < width_; ++j) u[j] -= a * r[j];
     }
     if (!(left > T(RowUpdate<Cpu, T>::least_left(n_)))) return false;
-    T t = std::sqrt(left);
+    const T t = std::sqrt(left);
+    root_[index(n_)] = t;
     // A row below [R d] that the rotations, from the bottom up, turn into u: of R's columns it is zero, of d's what the
     // residual has of it.
     for (Index j = 0; j < n_; ++j) u[j] = 0;
     for (Index j = n_; j < width_; ++j) u[j] /= t;
     add_squares(-1);
+    // The rotation at k takes (root of what a_0 .. a_k leave of 1, a_k) to (root of what a_0 .. a_(k-1) leave, 0). Summed
+    // from the other end the roots near 1 would all err to the same side, and R's first columns grow in a long window.
     for (Index k = n_ - 1; k >= 0; --k) {
       T* r = row(k);
-      const T h = std::hypot(t, a_[index(k)]), c = t / h, s = a_[index(k)] / h;
-      t = h;
+      const T h = root_[index(k)], c = root_[index(k + 1)] / h, s = a_[index(k)] / h;
       for (Index j = k; j < width_; ++j) {
         const T x = r[j], y = u[j];
         r[j] = c * x - s * y;
@@ -111,7 +114,7 @@ class SmallFactor {
 
   const RowUpdate<Cpu, T>& task_;
   Index b_, n_, width_;
-  std::vector<T> rows_, row_, a_, scale_, unscale_;
+  std::vector<T> rows_, row_, a_, root_, scale_, unscale_;
   std::vector<double> squares_;
 };
 
