@@ -109,7 +109,7 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
   double before = 1e300;
   for (int step = 0; step < most_steps; ++step) {
     const double off = detail::offset(tools, q, z, y);
-    if (!(off > 16 * u) || off > before / 2) {  // NaN ends it too, and where there is no more to gain
+    if (!(off > 16 * u) || (off < 256 * u && off > before / 2)) {  // NaN ends it too, and where there is no more to gain
       if (step > 0 || found < p) break;
       queue.copy(tools.factorization(s.rows, p, QForm::thin).r_source(), out.l, Part::upper);
       out.triangular = true;
