@@ -17,6 +17,7 @@ struct Command {
 
 Command add_info_command(CLI::App& parent);
 Command add_qr_command(CLI::App& parent);
+Command add_analyze_command(CLI::App& parent);
 Command add_solve_command(CLI::App& parent);
 Command add_svd_command(CLI::App& parent);
 Command add_update_command(CLI::App& parent);

@@ -55,9 +55,10 @@ int run(int argc, char** argv) {
   app.footer(footer);
   app.require_subcommand(1);
   const std::vector<Command> commands = {add_info_command(app),       add_qr_command(app),
-                                         add_solve_command(app),      add_svd_command(app),
-                                         add_update_command(app),     add_background_command(app),
-                                         add_tune_command(app),       add_bench_command(app, argv[0])};
+                                         add_solve_command(app),      add_analyze_command(app),
+                                         add_svd_command(app),        add_update_command(app),
+                                         add_background_command(app), add_tune_command(app),
+                                         add_bench_command(app, argv[0])};
   require_command(app, argc, argv);
   try {
     app.parse(argc, argv);

@@ -65,7 +65,7 @@ SparseView<T> by_triplets(Index rows, Index cols, Index entries, const Index* ro
 
 /// Which columns are eliminated first.
 enum class Ordering {
-  automatic,  ///< colamd, and the costlier ones where colamd's flops say that they may pay; the fewest flops win
+  automatic,  ///< amd or colamd, and the others but given where its flops say that they may pay; the fewest flops win
   colamd,     ///< column approximate minimum degree, on A (Davis, Gilbert, Larimore, Ng 2004)
   amd,        ///< approximate minimum degree, on the pattern of A^T A (Amestoy, Davis, Duff 2004)
   metis,      ///< nested dissection, on the pattern of A^T A (Karypis, Kumar 1998); where this build has METIS
@@ -82,9 +82,9 @@ bool has_metis();
 /// When a front takes a child in: where the flops that this adds are fewer than what it saves, and while zeros in its
 /// part of R are few; the fewer its pivotal columns, the more zeros may be.
 struct Amalgamation {
-  double front_flops = 3e5;   ///< saved by one front less: the flops that its handling takes the time of
+  double front_flops = 3e5;  ///< saved by one front less: the flops that its handling takes the time of
   double entry_flops = 100;  ///< saved for each entry of the child's contribution block, which need not be carried
-  double flops_share = 0.1;   ///< and this share of the child's own flops may be lost
+  double flops_share = 0.1;  ///< and this share of the child's own flops may be lost
   Index columns[3] = {8, 32, 96};  ///< pivotal columns of the merged front, ascending limits
   double zeros[3] = {0.6, 0.3,
                      0.15};  ///< up to columns[k], this share of zeros that merging brings; beyond, zeros_beyond
@@ -104,7 +104,7 @@ struct OrderingTrial {
   Ordering ordering = Ordering::natural;
   double flops = 0;
   Index r_entries = 0;
-  double seconds = 0;  ///< ordering and counting
+  double seconds = 0;  ///< ordering and counting; some orderings are found side by side
 };
 
 /// The shape of a factorization, known before any number is touched. Sizes are in entries unless a name says bytes, and
@@ -115,7 +115,7 @@ struct AnalysisFacts {
   Index entries = 0;                      ///< distinct positions
   Index duplicates = 0;                   ///< entries given beyond those
   Ordering ordering = Ordering::natural;  ///< the one that was taken; never automatic
-  std::vector<OrderingTrial> trials;      ///< all that were tried, in order
+  std::vector<OrderingTrial> trials;      ///< those that were tried, but for hopeless ones, in order
   Index singletons = 0;                   ///< columns, and rows, taken out first
   Index empty_rows = 0;
   Index empty_cols = 0;             ///< columns without an entry outside singleton rows
@@ -136,12 +136,22 @@ struct AnalysisFacts {
   double matrix_bytes = 0;    ///< A's values and row indices, and its column pointers
   double factor_bytes = 0;    ///< R and the Householder vectors
   double intensity = 0;       ///< flops per byte of R and the Householder vectors
-  double order_seconds = 0;   ///< all orderings that were tried
+  double order_seconds = 0;   ///< all orderings that were tried, one after the other
   double tree_seconds = 0;    ///< singletons, tree, counts, fronts
   double layout_seconds = 0;  ///< index lists, staircases, maps
 
   /// Lines for people.
   std::string explain() const;
+};
+
+/// One front of the tree; fronts are numbered in postorder, children before their parents.
+struct FrontFacts {
+  Index rows = 0;
+  Index cols = 0;
+  Index pivots = 0;   ///< its first columns, which are eliminated here
+  Index parent = -1;  ///< -1: a root
+  Index level = 0;    ///< 0: a leaf; else one more than the highest of its children's
+  double flops = 0;
 };
 
 struct Symbolic;  // src/sparse/symbolic.hpp
@@ -156,6 +166,7 @@ class Analysis {
   const AnalysisFacts& facts() const;
   /// Column k of A P is column column_permutation()[k] of A; cols numbers.
   const std::vector<Index>& column_permutation() const;
+  std::vector<FrontFacts> fronts() const;
 
   /// Factors the matrix with these values: facts().entries + facts().duplicates of them in host memory, in the order of
   /// the pattern's entries. Throws Error{rank_deficient} where options refuse it, Error{not_finite} where they check,

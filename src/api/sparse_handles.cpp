@@ -67,6 +67,12 @@ bool has_metis() { return QRANE_WITH_METIS; }
 
 const AnalysisFacts& Analysis::facts() const { return symbolic_->facts; }
 const std::vector<Index>& Analysis::column_permutation() const { return symbolic_->col_perm; }
+std::vector<FrontFacts> Analysis::fronts() const {
+  std::vector<FrontFacts> result;
+  result.reserve(symbolic_->fronts.size());
+  for (const Front& f : symbolic_->fronts) result.push_back({f.rows, f.cols, f.pivots, f.parent, f.level, f.flops});
+  return result;
+}
 
 Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options) {
   return analyze_on(context, pattern, options, {});

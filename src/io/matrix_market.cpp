@@ -57,11 +57,12 @@ class Reader {
  private:
   template <class... Args>
   [[noreturn]] void fail_here(const Args&... message) const {
+    if (file_.truncated && tokens_.bytes_left() == 0) fail_at(path_, tokens_.line(), "the compressed file breaks off");
     fail_at(path_, tokens_.line(), message...);
   }
   [[noreturn]] void fail_truncated(const MatrixMarketHeader& header, std::int64_t found) const {
-    fail_here(file_.truncated ? "the compressed file breaks off" : "the file ends", " after ", found, " of ",
-              header.entries, " entries");
+    fail_at(path_, tokens_.line(), file_.truncated ? "the compressed file breaks off" : "the file ends", " after ", found,
+            " of ", header.entries, " entries");
   }
   std::int64_t integer(std::string_view token, const char* what) const;
   double real(std::string_view token);
@@ -136,7 +137,7 @@ MatrixMarketHeader Reader::header() {
   header.coordinate = format == "coordinate";
 
   const std::string field = lower(tokens_.next_on_line());
-  if (field == "complex") fail_here("complex matrices are not supported");
+  if (field == "complex") fail_here("complex matrices are not yet supported");
   if (field == "integer" || field == "unsigned-integer") {
     header.field = Field::integer;
   } else if (field == "pattern") {
@@ -145,7 +146,7 @@ MatrixMarketHeader Reader::header() {
     fail_here("the field must be 'real', 'integer' or 'pattern', found ", quote(field));
   }
   const std::string symmetry = lower(tokens_.next_on_line());
-  if (symmetry == "hermitian") fail_here("Hermitian (complex) matrices are not supported");
+  if (symmetry == "hermitian") fail_here("Hermitian (complex) matrices are not yet supported");
   if (symmetry == "symmetric") {
     header.symmetry = Symmetry::symmetric;
   } else if (symmetry == "skew-symmetric") {

@@ -2,6 +2,8 @@
 // Analysis from end to end: compact, singletons, orderings tried, fronts of the best, facts.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <future>
 #include <numeric>
 #include <optional>
 
@@ -65,6 +67,16 @@ struct Trial {
   double flops = 0;
 };
 
+/// What building the graph of A^T A visits, rows that join nothing left out.
+double joined_entries(const Compact& a) {
+  double joined = 0;
+  for (Index i = 0; i < a.rows; ++i) {
+    const Index length = a.row_begin[i + 1] - a.row_begin[i];
+    if (length <= dense_row_limit(a.cols)) joined += static_cast<double>(length) * static_cast<double>(length);
+  }
+  return joined;
+}
+
 /// Tries orderings of one matrix and remembers the best.
 class Trials {
  public:
@@ -72,45 +84,32 @@ class Trials {
       : a_(a), singletons_(singletons), options_(options), shape_(shape) {}
 
   void run(Ordering ordering) {
-    Stopwatch watch;
-    std::vector<Index> order = make_order(ordering);
-    const double order_seconds = watch.lap();
-    Trial trial{front_tree(column_tree(a_, std::move(order)), options_.amalgamation), shape_, 0};
-    lay_out_fronts(a_, trial.tree, trial.fronts);
-    Index r_entries = 0;
-    for (const Front& front : trial.fronts.fronts) {
-      trial.flops += front.flops;
-      r_entries += front.r_entries();
-    }
-    const double tree_seconds = watch.lap();
-    order_seconds_ += order_seconds;
-    tree_seconds_ += tree_seconds;
-    trials_.push_back({ordering, trial.flops, r_entries, order_seconds + tree_seconds});
-    if (best_ && best_->flops <= trial.flops) return;
-    best_ = std::move(trial);
-    chosen_ = ordering;
+    if (ordering == Ordering::amd || ordering == Ordering::metis) build_graph();
+    judge(ordering, make_order(ordering));
   }
 
-  /// COLAMD is the cheapest. The others need the graph of A^T A, whose size says what they will take, and pay where the
-  /// factorization takes longer than that.
+  /// The cheapest ordering first: AMD where the graph of A^T A is small, else COLAMD. The others, side by side, where
+  /// the factorization would take no less than about three times as long as they.
   void run_automatic(bool gpu) {
-    run(Ordering::colamd);
-    // Seconds of flops and of an edge: deliberately rough, from one machine of each kind.
-    const double flops_per_second = gpu ? 2e12 : 2e10;
-    constexpr double graph_seconds_per_entry = 2e-8, amd_seconds_per_edge = 5e-8, metis_seconds_per_edge = 4e-7;
-    const double seconds = best_->flops / flops_per_second;
-    double joined = 0;
-    for (Index i = 0; i < a_.rows; ++i) {
-      const auto length = static_cast<double>(a_.row_begin[i + 1] - a_.row_begin[i]);
-      joined += length * length;
+    const bool has_graph = joined_entries(a_) <= 64.0 * static_cast<double>(a_.entries());
+    const Ordering first = has_graph ? Ordering::amd : Ordering::colamd;
+    run(first);
+    // Seconds as measured, roughly; small fronts keep a GPU from its best speed.
+    const double seconds = gpu ? 5e-7 * std::sqrt(best_->flops) : best_->flops / 2e10;
+    const double colamd_seconds = 5e-7 * static_cast<double>(a_.entries());
+    std::future<Made> colamd, metis;
+    if (has_graph && metis_fits(*graph_)) {
+      const double metis_seconds =
+          7e-6 * static_cast<double>(graph_->vertices()) + 1e-7 * static_cast<double>(graph_->edges.size());
+      if (3 * seconds > metis_seconds) metis = std::async([this] { return make_order(Ordering::metis); });
     }
-    if (seconds < joined * graph_seconds_per_entry) return;
-    const auto edges = static_cast<double>(graph().edges.size());
-    if (metis_fits(graph()) && seconds > edges * metis_seconds_per_edge) {
-      run(Ordering::metis);
-    } else if (seconds > edges * amd_seconds_per_edge) {
-      run(Ordering::amd);
+    if (first != Ordering::colamd && 3 * seconds > colamd_seconds) {
+      colamd = std::async([this] { return make_order(Ordering::colamd); });
     }
+    // Structured matrices may come in an order that is hard to beat; the counts tell that for next to nothing.
+    if (3 * seconds > 1e-7 * static_cast<double>(a_.entries())) judge(Ordering::natural, make_order(Ordering::natural));
+    if (colamd.valid()) judge(Ordering::colamd, colamd.get());
+    if (metis.valid()) judge(Ordering::metis, metis.get());
   }
 
   Symbolic finish() {
@@ -130,23 +129,57 @@ class Trials {
   }
 
  private:
-  const ColumnGraph& graph() {
-    if (!graph_) graph_ = column_graph(a_);
-    return *graph_;
+  struct Made {
+    std::vector<Index> order;
+    double seconds = 0;
+  };
+
+  void build_graph() {
+    Stopwatch watch;
+    graph_ = column_graph(a_);
+    order_seconds_ += watch.lap();
   }
 
-  std::vector<Index> make_order(Ordering ordering) {
+  Made make_order(Ordering ordering) const {
+    Stopwatch watch;
+    Made made;
     switch (ordering) {
-      case Ordering::colamd: return order_colamd(a_);
-      case Ordering::amd: return order_amd(graph());
-      case Ordering::metis: return order_metis(graph());
-      case Ordering::given: return given_order();
+      case Ordering::colamd: made.order = order_colamd(a_); break;
+      case Ordering::amd: made.order = order_amd(*graph_); break;
+      case Ordering::metis: made.order = order_metis(*graph_); break;
+      case Ordering::given: made.order = given_order(); break;
       case Ordering::natural:
-      case Ordering::automatic: break;
+      case Ordering::automatic: made.order.resize(a_.cols); std::iota(made.order.begin(), made.order.end(), Index{0});
     }
-    std::vector<Index> order(a_.cols);
-    std::iota(order.begin(), order.end(), Index{0});
-    return order;
+    made.seconds = watch.lap();
+    return made;
+  }
+
+  /// What the ordering costs in flops; keeps the best. One that fills R far beyond the best one's is not looked at
+  /// further.
+  void judge(Ordering ordering, Made made) {
+    Stopwatch watch;
+    const ColumnTree columns = column_tree(a_, std::move(made.order));
+    const double entries = std::accumulate(columns.r_counts.begin(), columns.r_counts.end(), 0.0);
+    if (best_ && entries > 1.5 * static_cast<double>(best_->tree.r_entries_exact)) {  // cannot win: R alone says so
+      tree_seconds_ += watch.lap();
+      order_seconds_ += made.seconds;
+      return;
+    }
+    Trial trial{front_tree(columns, options_.amalgamation), shape_, 0};
+    lay_out_fronts(a_, trial.tree, trial.fronts);
+    Index r_entries = 0;
+    for (const Front& front : trial.fronts.fronts) {
+      trial.flops += front.flops;
+      r_entries += front.r_entries();
+    }
+    const double tree_seconds = watch.lap();
+    order_seconds_ += made.seconds;
+    tree_seconds_ += tree_seconds;
+    trials_.push_back({ordering, trial.flops, r_entries, made.seconds + tree_seconds});
+    if (best_ && best_->flops <= trial.flops) return;
+    best_ = std::move(trial);
+    chosen_ = ordering;
   }
 
   /// The user's permutation without singletons and empty columns.

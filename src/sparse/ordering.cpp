@@ -20,10 +20,6 @@ namespace {
 
 static_assert(std::is_same_v<SuiteSparse_long, Index>);
 
-Index dense_row_limit(Index cols) {
-  return std::max<Index>(16, static_cast<Index>(10.0 * std::sqrt(static_cast<double>(cols))));
-}
-
 std::uint64_t scramble(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -94,6 +90,10 @@ std::vector<Index> expand(const ColumnGraph& graph, const std::vector<Index>& po
 
 }  // namespace
 
+Index dense_row_limit(Index cols) {
+  return std::max<Index>(16, static_cast<Index>(10.0 * std::sqrt(static_cast<double>(cols))));
+}
+
 ColumnGraph column_graph(const Compact& a) {
   ColumnGraph graph;
   const std::vector<Index> columns = representatives(a, graph);
@@ -141,16 +141,21 @@ std::vector<Index> order_colamd(const Compact& a) {
 }
 
 std::vector<Index> order_amd(const ColumnGraph& graph) {
-  std::vector<Index> order(graph.vertices()), position(graph.vertices());
+  const Index n = graph.vertices();
+  std::vector<Index> order(n), position(n);
   std::iota(order.begin(), order.end(), Index{0});
   if (!graph.edges.empty()) {
-    const Index status =
-        amd_l_order(graph.vertices(), graph.edge_begin.data(), graph.edges.data(), order.data(), nullptr, nullptr);
-    detail::check(status != AMD_OUT_OF_MEMORY, ErrorCode::out_of_memory, "AMD: no memory for ", graph.edges.size(),
-                  " edges");
-    detail::check(status == AMD_OK || status == AMD_OK_BUT_JUMBLED, ErrorCode::device, "AMD: status ", status);
+    // The graph is symmetric and without loops, as AMD's core wants it; it works in the edges' place and some more.
+    const auto edges = static_cast<Index>(graph.edges.size());
+    const Index length = edges + edges / 5 + n;
+    std::vector<Index> begin(graph.edge_begin), work(length), count(n), size(n), head(n), elements(n), degree(n),
+        mark(n);
+    std::copy(graph.edges.begin(), graph.edges.end(), work.begin());
+    for (Index v = 0; v < n; ++v) count[v] = begin[v + 1] - begin[v];
+    amd_l2(n, begin.data(), work.data(), count.data(), length, edges, size.data(), position.data(), order.data(),
+           head.data(), elements.data(), degree.data(), mark.data(), nullptr, nullptr);
   }
-  for (Index k = 0; k < graph.vertices(); ++k) position[order[k]] = k;
+  for (Index k = 0; k < n; ++k) position[order[k]] = k;
   return expand(graph, position);
 }
 

@@ -8,8 +8,8 @@
 
 namespace qrane::sparse {
 
-/// Columns of A, and which share a row. Columns with the same rows are one vertex; rows with more than 10 sqrt(cols)
-/// entries join nothing. Made once for all orderings that need it.
+/// Columns of A, and which share a row. Columns with the same rows are one vertex; rows with very many entries join
+/// nothing. Made once for all orderings that need it.
 struct ColumnGraph {
   std::vector<Index> vertex_of;   ///< of each column
   std::vector<Index> weight;      ///< columns in each vertex
@@ -18,6 +18,9 @@ struct ColumnGraph {
 
   Index vertices() const { return static_cast<Index>(weight.size()); }
 };
+
+/// Rows with more entries than this join nothing.
+Index dense_row_limit(Index cols);
 
 /// Time and memory: the sum of the squares of the row lengths of what is joined.
 ColumnGraph column_graph(const Compact& a);
