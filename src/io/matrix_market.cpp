@@ -161,7 +161,8 @@ MatrixMarketHeader Reader::header() {
 
   const std::string_view first = tokens_.next();
   if (first.empty()) {
-    fail_here(file_.truncated ? "the compressed file breaks off" : "the file ends", " before the size line");
+    fail_at(path_, tokens_.line(), file_.truncated ? "the compressed file breaks off" : "the file ends",
+            " before the size line");
   }
   header.rows = integer(first, "the number of rows");
   header.cols = integer(tokens_.next_on_line(), "the number of columns");
