@@ -105,6 +105,17 @@ TYPED_TEST(UpdateTest, LentMatricesAreFactoredWhereNothingElseHelps) {
   }
 }
 
+/// Semi-normal equations lose with the condition: what they gave up would show here.
+TYPED_TEST(UpdateTest, ColumnsIntoRAlone) {
+  using T = typename TypeParam::Scalar;
+  for (double condition : {1e1, 1e2, 1e3, 1e4, 1e6, 1e8}) {
+    Tracked<T> f = this->track(geometric_spectrum<T>(60, 20, condition, 31), QForm::none);
+    const UpdateReport report = f.change(Change::insert_columns, 10, 3, 33, UpdateMethod::orthogonal);
+    EXPECT_TRUE(f.good()) << condition;
+    EXPECT_EQ(report.fell_back, condition < 20 ? false : condition > 1e7 ? true : report.fell_back) << condition;
+  }
+}
+
 /// Where R alone is kept a queued deletion does not wait; what was refused is known later.
 TYPED_TEST(UpdateTest, QueuedDeletions) {
   using T = typename TypeParam::Scalar;

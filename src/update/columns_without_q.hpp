@@ -2,13 +2,37 @@
 // Columns in where only R is kept and the matrix itself is lent: Q = A R⁻¹ is used without being formed. C = R^-T AᵀU and
 // S = U - A R⁻¹C, both once more for what S still has of A's range (corrected semi-normal equations: Björck, "Stability
 // analysis of the method of seminormal equations", Linear Algebra Appl. 1987), S = Z L by QR, and the chain up on [C; L].
-// 8 m n p + 2 m p² flops. That is as good as an update with Q while cond(R)² u is small: beyond it, refused.
+// 8 m n p + 2 m p² flops. Its error is about cond(R) u ‖u‖, and the second C shows it: where that is more than rounding may
+// be, refused.
 #pragma once
 
-#include "dense/rank.hpp"
 #include "update/columns.hpp"
 
 namespace qrane::update {
+
+namespace detail {
+
+/// No column of c is longer than 10 (rows + 10) roundoffs of that of u. Waits.
+template <class B, class T>
+bool is_rounding(Tools<B, T>& tools, const DeviceMatrix<B, T>& c, const DeviceMatrix<B, T>& u) {
+  const Index p = c.cols;
+  const double most = 10 * static_cast<double>(c.rows + 10) * static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
+  const DeviceMatrix<B, double> squares = tools.scratch.template matrix<double>(p, 2);
+  Index at = 0;
+  for (const DeviceMatrix<B, T>& a : {c, u}) {
+    const DeviceMatrix<B, double> gram = tools.gram(a), diagonal{gram.data, 1, p, gram.ld + 1, 0, 1};
+    tools.queue.transpose(diagonal, squares.columns(at++, 1));
+  }
+  std::vector<double> host(static_cast<std::size_t>(2 * p));
+  tools.queue.download(squares.data, host.data(), 2 * p);
+  for (std::size_t j = 0; j < static_cast<std::size_t>(p); ++j) {
+    const double found = std::sqrt(host[j]), length = std::sqrt(host[j + static_cast<std::size_t>(p)]);
+    if (!(found < most * length || (found == 0 && length == 0))) return false;
+  }
+  return true;
+}
+
+}  // namespace detail
 
 /// lent: A with the columns u before column k. False, with nothing changed, where R is too ill-conditioned for it.
 template <class B, class T>
@@ -18,8 +42,6 @@ bool insert_columns_without_q(Tools<B, T>& tools, Store<B, T>& store, Index k, c
   auto& queue = tools.queue;
   const Index m = store.m, n = store.n, p = u.cols;
   if (m < n + p) return false;
-  constexpr double u_roundoff = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
-  if (n > 0 && !(dense::triangle_facts<B, T>(queue, store.triangle()).condition < 0.1 / std::sqrt(u_roundoff))) return false;
   const DeviceMatrix<B, T> c = tools.scratch.template matrix<T>(n, p), s = tools.scratch.template matrix<T>(m, p);
   queue.copy(u, s, Part::all);
   if (n > 0) {
@@ -39,6 +61,7 @@ bool insert_columns_without_q(Tools<B, T>& tools, Store<B, T>& store, Index k, c
         queue.gemm(Op::transpose, Op::none, T(1), a, s, T(0), part.block(first, 0, cols, p));
       });
       solve(Op::transpose, part);
+      if (pass > 0 && !detail::is_rounding(tools, part, u)) return false;
       queue.gemm(Op::none, Op::none, T(1), part, identity, T(1), c);
       queue.copy(part, x, Part::all);
       solve(Op::none, x);
