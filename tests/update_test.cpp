@@ -23,7 +23,8 @@ class UpdateTest : public BackendTest<Where> {
         for (Index k : places(a, change, p)) {
           if (form == QForm::none && (method == UpdateMethod::trailing) && change == Change::insert_columns) continue;
           if (method == UpdateMethod::cholesky && (change != Change::delete_rows || a.rows - p < a.cols)) continue;
-          if (method == UpdateMethod::trailing && (change == Change::insert_rows || change == Change::delete_rows)) continue;
+          if (method == UpdateMethod::trailing && (change == Change::insert_rows || change == Change::delete_rows))
+            continue;
           Tracked<T> f = track(a, form);
           const UpdateReport report = f.change(change, k, p, 7 * static_cast<std::uint64_t>(p + k), method, block_cols);
           EXPECT_TRUE(f.good()) << input << ", " << a.rows << " x " << a.cols << ", " << to_string(form) << ", "
@@ -32,7 +33,9 @@ class UpdateTest : public BackendTest<Where> {
           EXPECT_EQ(report.change, change);
           EXPECT_EQ(report.rows, a.rows);
           EXPECT_EQ(report.cols, a.cols);
-          if (method != UpdateMethod::automatic) { EXPECT_EQ(report.method, method); }
+          if (method != UpdateMethod::automatic) {
+            EXPECT_EQ(report.method, method);
+          }
         }
   }
 };
@@ -40,9 +43,9 @@ TYPED_TEST_SUITE(UpdateTest, Everywhere, Names);
 
 TYPED_TEST(UpdateTest, EveryChangeOfEveryShape) {
   using T = typename TypeParam::Scalar;
-  const std::vector<Shape> shapes = this->thorough
-                                        ? std::vector<Shape>{{40, 12}, {13, 12}, {12, 12}, {7, 12}, {12, 40}, {1, 1}, {70, 37}, {120, 9}}
-                                        : std::vector<Shape>{{40, 12}, {12, 12}, {7, 12}};
+  const std::vector<Shape> shapes =
+      this->thorough ? std::vector<Shape>{{40, 12}, {13, 12}, {12, 12}, {7, 12}, {12, 40}, {1, 1}, {70, 37}, {120, 9}}
+                     : std::vector<Shape>{{40, 12}, {12, 12}, {7, 12}};
   for (const Shape& s : shapes)
     for (QForm form : {QForm::thin, QForm::none})
       this->change_everywhere(random_normal<T>(s.rows, s.cols, 3), form,
@@ -59,7 +62,8 @@ TYPED_TEST(UpdateTest, WindowsOfAnyWidth) {
 
 TYPED_TEST(UpdateTest, EveryMethod) {
   using T = typename TypeParam::Scalar;
-  for (UpdateMethod method : {UpdateMethod::orthogonal, UpdateMethod::cholesky, UpdateMethod::trailing, UpdateMethod::refactor})
+  for (UpdateMethod method :
+       {UpdateMethod::orthogonal, UpdateMethod::cholesky, UpdateMethod::trailing, UpdateMethod::refactor})
     for (const Shape& s : {Shape{50, 20}, Shape{150, 35}, Shape{20, 20}, Shape{15, 20}})
       this->change_everywhere(random_normal<T>(s.rows, s.cols, 9), QForm::thin, {1, 6}, method, 0, "random normal");
 }
@@ -96,7 +100,8 @@ TYPED_TEST(UpdateTest, LentMatricesAreFactoredWhereNothingElseHelps) {
   f.a = left;
   EXPECT_TRUE(f.good());
   for (const bool singular : {false, true}) {
-    Tracked<T> g = this->track(singular ? hostile::duplicate_columns<T>(50, 8, 19) : random_normal<T>(50, 8, 19), QForm::none);
+    Tracked<T> g =
+        this->track(singular ? hostile::duplicate_columns<T>(50, 8, 19) : random_normal<T>(50, 8, 19), QForm::none);
     report = g.change(Change::insert_columns, 3, 4, 20);
     if (singular) {  // else the cheaper of the two
       EXPECT_EQ(report.method, UpdateMethod::refactor);
@@ -147,7 +152,8 @@ TYPED_TEST(UpdateTest, HostileInputs) {
         const bool is_rows = change == Change::insert_rows || change == Change::delete_rows;
         for (Index k : {Index(0), (is_rows ? s.rows : s.cols) / 2}) {
           const Dense<T> a = top_left(all, rows, cols);
-          const Dense<T> u = is_rows ? rows_of(all, s.rows, 5, cols) : columns(top_left(all, rows, s.cols + 5), s.cols, 5);
+          const Dense<T> u =
+              is_rows ? rows_of(all, s.rows, 5, cols) : columns(top_left(all, rows, s.cols + 5), s.cols, 5);
           Tracked<T> f = this->track(a, QForm::thin);
           f.change_by(change, k, 5, u, {}, {});
           EXPECT_TRUE(f.good()) << input.name << ", " << to_string(s) << ", " << to_string(change) << ", k = " << k;
@@ -210,8 +216,8 @@ TYPED_TEST(UpdateTest, RightHandSidesFollowEveryChange) {
             Tracked<T> f = this->track(a, form);
             f.attach(random_normal<T>(s.rows, 3, 42));
             f.change(change, k, p, 43);
-            EXPECT_TRUE(f.solves()) << to_string(s) << ", " << to_string(form) << ", " << to_string(change) << ", k = " << k
-                                    << ", p = " << p;
+            EXPECT_TRUE(f.solves()) << to_string(s) << ", " << to_string(form) << ", " << to_string(change)
+                                    << ", k = " << k << ", p = " << p;
           }
         }
 }
@@ -220,8 +226,8 @@ TYPED_TEST(UpdateTest, RightHandSidesFollowEveryChange) {
 TYPED_TEST(UpdateTest, RankLostOrNotGained) {
   using T = typename TypeParam::Scalar;
   Dense<T> a = random_normal<T>(40, 10, 51);
-  for (Index i = 0; i < 40; ++i) a(i, 3) = T(i == 7);               // column 3 lives in row 7,
-  for (Index i = 0; i < 40; ++i) a(i, 8) = T(i == 7 || i == 8);     // column 8 in rows 7 and 8
+  for (Index i = 0; i < 40; ++i) a(i, 3) = T(i == 7);            // column 3 lives in row 7,
+  for (Index i = 0; i < 40; ++i) a(i, 8) = T(i == 7 || i == 8);  // column 8 in rows 7 and 8
   for (Index p : {Index(1), Index(2), Index(5)}) {
     Tracked<T> f = this->track(a, QForm::thin);
     f.change(Change::delete_rows, 7, p, 0);
@@ -261,11 +267,17 @@ TYPED_TEST(UpdateTest, DownToNothingAndUpAgain) {
   using T = typename TypeParam::Scalar;
   for (QForm form : {QForm::thin, QForm::none}) {
     Tracked<T> f = this->track(random_normal<T>(12, 5, 61), form);
-    for (const auto& [change, p] : std::vector<std::pair<Change, Index>>{
-             {Change::delete_rows, 12}, {Change::insert_rows, 3}, {Change::insert_rows, 9}, {Change::delete_columns, 5},
-             {Change::insert_columns, 2}, {Change::insert_columns, 14}, {Change::insert_rows, 40},
-             {Change::delete_columns, 16}, {Change::delete_rows, 52}, {Change::insert_columns, 3},
-             {Change::insert_rows, 4}}) {
+    for (const auto& [change, p] : std::vector<std::pair<Change, Index>>{{Change::delete_rows, 12},
+                                                                         {Change::insert_rows, 3},
+                                                                         {Change::insert_rows, 9},
+                                                                         {Change::delete_columns, 5},
+                                                                         {Change::insert_columns, 2},
+                                                                         {Change::insert_columns, 14},
+                                                                         {Change::insert_rows, 40},
+                                                                         {Change::delete_columns, 16},
+                                                                         {Change::delete_rows, 52},
+                                                                         {Change::insert_columns, 3},
+                                                                         {Change::insert_rows, 4}}) {
       f.change(change, 0, p, 62);
       EXPECT_TRUE(f.good()) << to_string(form) << ", " << to_string(change) << ", p = " << p;
     }
@@ -303,7 +315,8 @@ TYPED_TEST(UpdateTest, BadInputChangesNothing) {
     EXPECT_TRUE(refuses([&] { f.f.insert_columns(0, u.view()); }, bad, {"u is 2 x 8", "22 rows"}));
     EXPECT_TRUE(refuses([&] { f.f.delete_rows(20, 3); }, bad, {"k = 20, p = 3", "22 rows"}));
     EXPECT_TRUE(refuses([&] { f.f.delete_rows(0, -1); }, bad, {"p must not be negative", "-1"}));
-    EXPECT_TRUE(refuses([&] { f.f.delete_columns(std::numeric_limits<Index>::max(), 1); }, bad, {"k = 9223372036854775807"}));
+    EXPECT_TRUE(
+        refuses([&] { f.f.delete_columns(std::numeric_limits<Index>::max(), 1); }, bad, {"k = 9223372036854775807"}));
     EXPECT_TRUE(refuses([&] { f.f.delete_columns(1, 8); }, bad, {"k = 1, p = 8"}));
     UpdateOptions<T> options;
     options.block_cols = -4;
@@ -313,14 +326,17 @@ TYPED_TEST(UpdateTest, BadInputChangesNothing) {
     EXPECT_TRUE(refuses([&] { f.f.delete_columns(1, 1, options); }, bad, {"options.updated is 22 x 2", "22 x 7"}));
     options = {};
     options.method = UpdateMethod::trailing;
-    EXPECT_TRUE(refuses([&] { f.f.insert_rows(0, u.view(), e.view(), options); }, ErrorCode::unavailable, {"trailing", "columns"}));
+    EXPECT_TRUE(refuses([&] { f.f.insert_rows(0, u.view(), e.view(), options); }, ErrorCode::unavailable,
+                        {"trailing", "columns"}));
     options = {};
     options.check_finite = true;
     for (T hostile : {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity()}) {
       Dense<T> worse = u, worse_e = e, worse_v = v;
       worse(1, 5) = worse_e(0, 1) = worse_v(13, 1) = hostile;
-      EXPECT_TRUE(refuses([&] { f.f.insert_rows(0, worse.view(), e.view(), options); }, ErrorCode::not_finite, {"u", "row 1, column 5"}));
-      EXPECT_TRUE(refuses([&] { f.f.insert_rows(0, u.view(), worse_e.view(), options); }, ErrorCode::not_finite, {"e", "row 0, column 1"}));
+      EXPECT_TRUE(refuses([&] { f.f.insert_rows(0, worse.view(), e.view(), options); }, ErrorCode::not_finite,
+                          {"u", "row 1, column 5"}));
+      EXPECT_TRUE(refuses([&] { f.f.insert_rows(0, u.view(), worse_e.view(), options); }, ErrorCode::not_finite,
+                          {"e", "row 0, column 1"}));
       UpdateOptions<T> lent = options;
       const Dense<T> with = with_columns(f.a, 0, worse_v);
       EXPECT_TRUE(refuses([&] { f.f.insert_columns(0, worse_v.view(), lent); },
@@ -334,7 +350,9 @@ TYPED_TEST(UpdateTest, BadInputChangesNothing) {
       EXPECT_TRUE(refuses([&] { f.f.insert_columns(0, v.view()); }, ErrorCode::unavailable, {"options.updated"}));
     }
     EXPECT_EQ(f.r(), r);
-    if (form == QForm::thin) { EXPECT_EQ(f.q(), q); }
+    if (form == QForm::thin) {
+      EXPECT_EQ(f.q(), q);
+    }
     EXPECT_TRUE(f.good() && f.solves());
   }
 }

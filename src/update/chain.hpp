@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chains of small orthogonal blocks ("windows"): what every update computes from small data before it touches Q.
 //
-// Down, for rows coming in and columns going out. M has p nonzeros below its diagonal; window j is rows [j nb, j nb + nb
+// Down, for rows coming in and columns going out. M has p nonzeros below its diagonal; window j is rows [j nb, j nb +
+// nb
 // + p) and columns [j nb, j nb + nb). Its QR leaves p rows, the carry, for the next one (nb = 2, p = 2):
 //
 //     x x x x x x       x x x x x x       x x x x x x
@@ -12,9 +13,9 @@
 //     . . . x x x       . . . x x x       . . . . x x
 //
 // Up, for rows going out and columns coming in. G is [C; L], p columns with L in the last p rows; window j is the rows
-// [j nb, j nb + nb + p), from the last to the first, and its QR leaves the triangle in its top p rows, zeros below. From
-// the left the same windows turn [R; 0], whose diagonal blocks fill; those are triangularized all at once, and their
-// orthogonal factors become part of the windows.
+// [j nb, j nb + nb + p), from the last to the first, and its QR leaves the triangle in its top p rows, zeros below.
+// From the left the same windows turn [R; 0], whose diagonal blocks fill; those are triangularized all at once, and
+// their orthogonal factors become part of the windows.
 //
 // The windows come out as explicit matrices, so that what they do to Q is a product (sweep.hpp). Blocks beyond what one
 // task of the tile kernels takes are factored as matrices of their own. Sources: Hammarling, Lucas, "Updating the QR
@@ -29,9 +30,9 @@ namespace qrane::update {
 template <class B, class T>
 struct Chain {
   bool down = true;
-  Index cols = 0;   // columns of X that the windows stand on
-  Index block = 0;  // nb
-  Index carry = 0;  // p
+  Index cols = 0;                       // columns of X that the windows stand on
+  Index block = 0;                      // nb
+  Index carry = 0;                      // p
   typename B::template Pointer<T> h{};  // (nb + p)² elements a window
   DeviceMatrix<B, T> tail;              // carry x carry, or no columns: then the carry comes out as it is
 
@@ -48,7 +49,8 @@ struct Chain {
   }
 };
 
-/// Columns of a window where the caller does not say: explicit windows cost least when they are about as wide as the carry.
+/// Columns of a window where the caller does not say: explicit windows cost least when they are about as wide as the
+/// carry.
 template <class B, class T>
 Index window_cols(const Tools<B, T>& tools, Index carry, Index wanted, bool down) {
   const backend::Limits& limits = tools.profile.limits;
@@ -143,8 +145,8 @@ DeviceMatrix<B, T> up_by_tasks(Tools<B, T>& tools, const Chain<B, T>& chain, con
     tops.count = full;
     queue.copy(source, tops, Part::all);
   }
-  if (full <= last) queue.copy(g.block(full * nb, 0, chain.width(full), p), slot(full).block(0, 0, chain.width(full), p),
-                               Part::all);
+  if (full <= last)
+    queue.copy(g.block(full * nb, 0, chain.width(full), p), slot(full).block(0, 0, chain.width(full), p), Part::all);
   for (Index j = last; j >= 0; --j) {
     const Index r = j * nb, cols = chain.width(j);
     const DeviceMatrix<B, T> s = slot(j), bottom = s.block(cols, 0, p, p);
@@ -264,8 +266,9 @@ Chain<B, T> chain_up(Tools<B, T>& tools, const DeviceMatrix<B, T>& g, const Devi
     return chain;
   }
   const bool tasks = one_task(tools, order, carry) && one_task(tools, chain.block, chain.block);
-  tools.queue.copy(tasks ? detail::up_by_tasks(tools, chain, g, m, want_h) : detail::up_by_blocks(tools, chain, g, m, want_h),
-                   corner, Part::upper);
+  tools.queue.copy(
+      tasks ? detail::up_by_tasks(tools, chain, g, m, want_h) : detail::up_by_blocks(tools, chain, g, m, want_h),
+      corner, Part::upper);
   return chain;
 }
 

@@ -2,11 +2,12 @@
 // Rows out of a thin Q, all by products. Q̂, Q without the rows, has Q̂ᵀQ̂ = I - WWᵀ = SᵀS with W = Q(rows, :)ᵀ, S upper
 // triangular, so that Q̂ R = (Q̂ S⁻¹) (S R), and d becomes S^-T (d - W e). S is found in double for either scalar.
 //
-// Q̂ S⁻¹ loses orthonormality to rounding times cond(S)², and has what Q had lost, as much larger. The eigenvalues of SᵀS
-// are 1 at most, so that ‖S⁻¹‖² <= ‖S⁻¹‖_F² - (n - 1): a bound from above, read by the host. Up to `direct_limit` that is
-// within the measures; up to `repair_limit` a second pass with the Gram matrix of what came out repairs it (Yamamoto,
-// Nakatsukasa, Yanagisawa, Fukaya, ETNA 2015); beyond it, or where S does not exist, the rows go out the orthogonal way.
-// 2 p n² + n³ flops on small matrices, and 1.25 m n² on Q, whose columns are replaced from the right in four panels.
+// Q̂ S⁻¹ loses orthonormality to rounding times cond(S)², and has what Q had lost, as much larger. The eigenvalues of
+// SᵀS are 1 at most, so that ‖S⁻¹‖² <= ‖S⁻¹‖_F² - (n - 1): a bound from above, read by the host. Up to `direct_limit`
+// that is within the measures; up to `repair_limit` a second pass with the Gram matrix of what came out repairs it
+// (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, ETNA 2015); beyond it, or where S does not exist, the rows go out the
+// orthogonal way. 2 p n² + n³ flops on small matrices, and 1.25 m n² on Q, whose columns are replaced from the right in
+// four panels.
 #pragma once
 
 #include <cmath>

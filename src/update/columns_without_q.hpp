@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns in where only R is kept and the matrix itself is lent: Q = A R⁻¹ is used without being formed. C = R^-T AᵀU and
-// S = U - A R⁻¹C, both once more for what S still has of A's range (corrected semi-normal equations: Björck, "Stability
-// analysis of the method of seminormal equations", Linear Algebra Appl. 1987), S = Z L by QR, and the chain up on [C; L].
-// 8 m n p + 2 m p² flops. Its error is about cond(R) u ‖u‖, and the second C shows it: where that is more than rounding may
-// be, refused.
+// Columns in where only R is kept and the matrix itself is lent: Q = A R⁻¹ is used without being formed. C = R^-T AᵀU
+// and S = U - A R⁻¹C, both once more for what S still has of A's range (corrected semi-normal equations: Björck,
+// "Stability analysis of the method of seminormal equations", Linear Algebra Appl. 1987), S = Z L by QR, and the chain
+// up on [C; L]. 8 m n p + 2 m p² flops. Its error is about cond(R) u ‖u‖, and the second C shows it: where that is more
+// than rounding may be, refused.
 #pragma once
 
 #include "update/columns.hpp"
@@ -16,7 +16,8 @@ namespace detail {
 template <class B, class T>
 bool is_rounding(Tools<B, T>& tools, const DeviceMatrix<B, T>& c, const DeviceMatrix<B, T>& u) {
   const Index p = c.cols;
-  const double most = 10 * static_cast<double>(c.rows + 10) * static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
+  const double most =
+      10 * static_cast<double>(c.rows + 10) * static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
   const DeviceMatrix<B, double> squares = tools.scratch.template matrix<double>(p, 2);
   Index at = 0;
   for (const DeviceMatrix<B, T>& a : {c, u}) {

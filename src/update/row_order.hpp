@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the rows of A are while rows come and go: rows of Q never move, so logical row i, as the user counts, is some
-// physical row of memory. Kept as runs of consecutive physical rows in logical order; rows that are free again ("holes")
-// are zero in Q and are the first to be used again.
+// physical row of memory. Kept as runs of consecutive physical rows in logical order; rows that are free again
+// ("holes") are zero in Q and are the first to be used again.
 //
 //     runs  [5..9] [0..2] [3..3]          logical 0 1 2 3 4 5 6 7 8  is physical 5 6 7 8 9 0 1 2 3
 //     holes [4..4]                        extent 10

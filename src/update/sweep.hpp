@@ -8,7 +8,9 @@
 namespace qrane::update {
 
 template <class B, class T>
-concept HasSweep = requires(typename B::Queue& queue, const backend::Sweep<B, T>& task) { queue.sweep(task); };
+concept HasSweep = requires(typename B::Queue& queue, const backend::Sweep<B, T>& task) {
+  queue.sweep(task);
+};
 
 /// Where a chain stands in X; x has all rows, and at least the columns that the windows read and write.
 template <class B, class T>
@@ -20,8 +22,8 @@ struct Place {
 
 namespace detail {
 
-/// Rows that go through all windows together: on the CPU so few that their columns stay in cache between products, else as
-/// many as scratch of reasonable size lets.
+/// Rows that go through all windows together: on the CPU so few that their columns stay in cache between products, else
+/// as many as scratch of reasonable size lets.
 template <class B>
 Index strip_rows(Index order) {
   constexpr Index cached = 8192, elements = Index{1} << 26;
@@ -47,8 +49,8 @@ void sweep_strip(typename B::Queue& queue, const Chain<B, T>& chain, const Place
     const Index j = chain.down ? step : chain.windows() - 1 - step;
     const Index cols = chain.width(j), at = place.first + j * chain.block;
     const DeviceMatrix<B, T> h = chain.window(j), product = memory.product.block(0, 0, rows, cols + p);
-    const Index carry_row = chain.down ? 0 : cols, x_row = chain.down ? p : 0;      // in h
-    const Index carry_col = chain.down ? cols : 0, x_col = chain.down ? 0 : p;      // in the product
+    const Index carry_row = chain.down ? 0 : cols, x_row = chain.down ? p : 0;  // in h
+    const Index carry_col = chain.down ? cols : 0, x_col = chain.down ? 0 : p;  // in the product
     queue.gemm(Op::none, Op::none, T(1), carry, h.block(carry_row, 0, p, h.cols), T(0), product);
     queue.gemm(Op::none, Op::none, T(1), x.columns(at, cols), h.block(x_row, 0, cols, h.cols), T(1), product);
     queue.copy(product.columns(x_col, cols), x.columns(at + place.shift, cols), Part::all);

@@ -80,8 +80,8 @@ class Tracked {
   }
 
   /// A change by random numbers; with QForm::none the matrix is lent where a change needs it.
-  UpdateReport change(Change change, Index k, Index p, std::uint64_t seed, UpdateMethod method = UpdateMethod::automatic,
-                      int block_cols = 0) {
+  UpdateReport change(Change change, Index k, Index p, std::uint64_t seed,
+                      UpdateMethod method = UpdateMethod::automatic, int block_cols = 0) {
     UpdateOptions<T> options;
     options.method = method;
     options.block_cols = block_cols;
@@ -90,7 +90,8 @@ class Tracked {
     return change_by(change, k, p, u, random_normal<T>(p, b.cols, seed + 1), options);
   }
 
-  UpdateReport change_by(Change change, Index k, Index p, const Dense<T>& u, const Dense<T>& e, UpdateOptions<T> options) {
+  UpdateReport change_by(Change change, Index k, Index p, const Dense<T>& u, const Dense<T>& e,
+                         UpdateOptions<T> options) {
     Dense<T> next, next_b = b;
     switch (change) {
       case Change::insert_rows:
@@ -144,16 +145,16 @@ class Tracked {
     for (Index j = 0; j < b.cols; ++j) {
       const W scale = size * column_norm(widen(x), j) + column_norm(widen(b), j);
       if (!(column_norm(gradient, j) <= unit * size * scale))
-        return ::testing::AssertionFailure() << "the gradient of column " << j << " is "
-                                             << static_cast<double>(column_norm(gradient, j) / (unit * size * scale))
-                                             << " times its limit";
+        return ::testing::AssertionFailure()
+               << "the gradient of column " << j << " is "
+               << static_cast<double>(column_norm(gradient, j) / (unit * size * scale)) << " times its limit";
       // a square that was left by subtraction has half the digits
       const W allowed = form == QForm::none ? std::sqrt(unit) * scale : unit * scale;
       const W off = std::abs(column_norm(rest, j) - static_cast<W>(norms[static_cast<std::size_t>(j)]));
       if (!(off <= allowed))
-        return ::testing::AssertionFailure() << "the residual norm of column " << j << " is "
-                                             << norms[static_cast<std::size_t>(j)] << ", should be "
-                                             << static_cast<double>(column_norm(rest, j));
+        return ::testing::AssertionFailure()
+               << "the residual norm of column " << j << " is " << norms[static_cast<std::size_t>(j)] << ", should be "
+               << static_cast<double>(column_norm(rest, j));
     }
     return ::testing::AssertionSuccess();
   }
