@@ -261,7 +261,10 @@ Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, 
   const CompactedPattern compacted = compact(pattern);
   check_options(options, pattern.cols);
   const Singletons singletons = find_singletons(compacted, options.singletons, may_pivot);
-  const Compact rest = reduce(compacted.a, singletons);
+  const bool nothing_taken = static_cast<Index>(singletons.live_rows.size()) == pattern.rows &&
+                             static_cast<Index>(singletons.live_cols.size()) == pattern.cols;
+  const Compact reduced = nothing_taken ? Compact{} : reduce(compacted.a, singletons);
+  const Compact& rest = nothing_taken ? compacted.a : reduced;
 
   Symbolic shape;
   shape.rows = pattern.rows;

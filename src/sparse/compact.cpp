@@ -198,7 +198,6 @@ Compact reduce(const Compact& a, const Singletons& singletons) {
   Compact b;
   b.rows = static_cast<Index>(singletons.live_rows.size());
   b.cols = static_cast<Index>(singletons.live_cols.size());
-  if (b.rows == a.rows && b.cols == a.cols) return a;
   std::vector<Index> new_row(a.rows, -1);
   for (Index r = 0; r < b.rows; ++r) new_row[singletons.live_rows[r]] = r;
   b.col_begin.reserve(b.cols + 1);

@@ -14,7 +14,7 @@ struct ColumnGraph {
   std::vector<Index> vertex_of;   ///< of each column
   std::vector<Index> weight;      ///< columns in each vertex
   std::vector<Index> edge_begin;  ///< vertices + 1
-  std::vector<Index> edges;       ///< neighbours, without the vertex itself; both directions
+  std::vector<Index> edges;       ///< neighbours, ascending, without the vertex itself; both directions
 
   Index vertices() const { return static_cast<Index>(weight.size()); }
 };
