@@ -221,4 +221,5 @@ TYPED_TEST_SUITE(Kernels, KernelTypes);
 #include "kernels_small.hpp"
 #include "kernels_reflect.hpp"
 #include "kernels_update.hpp"
+#include "kernels_sweep.hpp"
 #include "kernels_batch.hpp"

@@ -174,22 +174,18 @@ TYPED_TEST(Kernels, UpdatesRowsFromNothingAndKeepsZeroColumns) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   if constexpr (UpdatesRows<typename TestFixture::Queue, B, T>) {
-    UpdateProblem<T> p(20, 1, 1, 83, 0);  // R = 0, and every row comes in
+    UpdateProblem<T> p(5, 1, 1, 13, 0);  // R = 0, and every row comes in
     p.kept = 0;
     p.r.set([](Index i, Index j, Index) { return i > j ? canary<T> : T(0); });
     p.d.set([](Index, Index, Index) { return T(0); });
     p.squares = {0};
-    p.a = HostMatrix<T>(83, 20, 1);
-    p.a.random(83);
-    p.b = HostMatrix<T>(83, 1);
-    p.b.random(84);
-    auto expected = p.reference(0, 0, 83);
+    const NormalFactor expected = p.reference(0, 0, 13);
     update_rows<B>(*this, this->q(), p);
-    for (Index j = 0; j < 20; ++j)  // the signs of a zero diagonal are anyone's
+    for (Index j = 0; j < 5; ++j)  // the signs of a zero diagonal are anyone's
       for (Index i = 0; i <= j; ++i)
         ASSERT_LE(std::fabs(std::fabs(p.r(i, j)) - std::fabs(expected.r(i, j))),
                   3000 * unit_roundoff<T> * column_norm(expected.r, j));
-    ASSERT_LE(std::fabs(p.squares[0] - expected.squares[0]), 3000 * unit_roundoff<T> * 83);
+    ASSERT_LE(std::fabs(p.squares[0] - expected.squares[0]), 3000 * unit_roundoff<T> * 13);
 
     UpdateProblem<T> zero(9, 1, 1, 0, 1);  // a column of zeros is no reason to refuse
     zero.factor();

@@ -359,9 +359,9 @@ struct FormAbsorbed {
 ///   down:  j = 0, 1, ...   [ X(:, J_j + shift) | carry ] := [ carry | X(:, J_j) ] H_j       shift <= 0
 ///   up:    j = last, ...   [ carry | X(:, J_j + shift) ] := [ X(:, J_j) | carry ] H_j       shift >= 0
 ///
-/// |shift| <= p. The carry is `carry_in` at first (null data: zeros) and goes to `carry_out` at last (null data: dropped);
-/// both have X's rows and p columns and may be columns of X: carry_in is read before, carry_out written after all blocks.
-/// Rows of X are independent. A backend with `sweep(task)` has max_sweep_carry(T), the largest p, and max_sweep_block(T).
+/// |shift| <= p. The carry is `carry_in` at first and goes to `carry_out` at last; both have X's rows and may be columns of
+/// X: carry_in is read before, carry_out written after all blocks. Columns that carry_in lacks of p are zeros, those that
+/// carry_out lacks are dropped. Rows of X are independent. A backend with `sweep(task)` has max_sweep_carry(T), the largest p, and max_sweep_block(T).
 template <class B, class T>
 struct Sweep {
   DeviceMatrix<B, T> x;  // rows x any, batched
@@ -378,9 +378,9 @@ struct Sweep {
 /// rows rows_out and theirs (which the caller knows: they are among A's). Rows come in by rotations or reflections; a row
 /// u goes out by Saunders' way (LINPACK's dchdd): Rᵀ a = u, rotations that take (a, alpha) to e_{n+1}, alpha² = 1 - aᵀa.
 /// Where alpha² is not above `least_left` the rest of A lacks a direction that u has, to working accuracy: then this
-/// matrix stays as it was, rows in and all, and `refused` counts one. The signs of R's diagonal stay. Made for a few
-/// rows at a time: n rotations for each that goes out. A backend with `update_rows(task)` has max_update_cols(), the
-/// largest n.
+/// matrix stays as it was, rows in and all, and `refused` counts one. The signs of R's diagonal stay. Made for few rows
+/// at a time: a chain of n rotations for each. A backend with `update_rows(task)` has max_update_cols(), the largest n,
+/// and max_update_rows(), the most rows in and out together.
 template <class B, class T>
 struct RowUpdate {
   DeviceMatrix<B, T> r;                                 // in/out: n x n, upper triangles alone; its count is the batch's

@@ -116,6 +116,17 @@ class Queue {
   template <class T>
   void update_rows(const RowUpdate<Cpu, T>& task);
   static Index max_update_cols() { return 512; }  // beyond, blocks by BLAS are faster
+  static Index max_update_rows() { return 64; }
+  template <class T>
+  void sweep(const Sweep<Cpu, T>& task);
+  template <class T>
+  static Index max_sweep_carry(T) {
+    return 256;
+  }
+  template <class T>
+  static Index max_sweep_block(T) {
+    return 256;
+  }
 
   int threads() const { return workers_->threads(); }
   /// Time marks for benchmarks.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU backend: rows in and out of small factorizations of which R and d are kept.
+// CPU backend: chains of orthogonal blocks over the columns of an explicit Q; rows in and out of small factorizations of
+// which R and d are kept.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "backend/cpu/blas.hpp"
 #include "backend/cpu/queue.hpp"
 
 namespace qrane::backend::cpu {
@@ -120,6 +122,37 @@ class SmallFactor {
 
 }  // namespace
 
+// A strip of rows goes through the whole chain while it lies in the cache: [carry | X_J] is copied together, multiplied, and
+// copied apart.
+template <class T>
+void Queue::sweep(const Sweep<Cpu, T>& task) {
+  if (skip()) return;
+  constexpr Index strip_rows = 128;
+  const Index p = task.p, most = task.block + p, blocks = (task.cols + task.block - 1) / task.block;
+  const Index strips = (task.x.rows + strip_rows - 1) / strip_rows;
+  const blas::SingleThread single;
+  workers_->run(strips * task.x.count, 2 * task.x.count * task.x.rows * blocks * most * most, [&](Index k, int) {
+    const Index b = k / strips, row = k % strips * strip_rows, rows = std::min(strip_rows, task.x.rows - row);
+    const auto copy = [&](const T* from, Index from_ld, T* to, Index to_ld, Index cols) {
+      for (Index j = 0; j < cols; ++j) std::copy(from + j * from_ld, from + j * from_ld + rows, to + j * to_ld);
+    };
+    const auto of_strip = [&](const DeviceMatrix<Cpu, T>& a) { return a.data + b * a.stride + row; };
+    std::vector<T> in(static_cast<std::size_t>(rows * most)), out(in.size()), carry(static_cast<std::size_t>(rows * p));
+    copy(of_strip(task.carry_in), task.carry_in.ld, carry.data(), rows, std::min(p, task.carry_in.cols));
+    for (Index step = 0; step < blocks; ++step) {
+      const Index j = task.down ? step : blocks - 1 - step, w = std::min(task.block, task.cols - j * task.block);
+      T* x = of_strip(task.x) + (task.first + j * task.block) * task.x.ld;
+      std::copy(carry.begin(), carry.end(), in.begin() + (task.down ? 0 : rows * w));
+      copy(x, task.x.ld, in.data() + (task.down ? rows * p : 0), rows, w);
+      blas::gemm(Op::none, Op::none, rows, w + p, w + p, T(1), in.data(), rows, task.h + b * task.h_stride + j * most * most,
+                 w + p, T(0), out.data(), rows);
+      copy(out.data() + (task.down ? 0 : rows * p), rows, x + task.shift * task.x.ld, task.x.ld, w);
+      copy(out.data() + (task.down ? rows * w : 0), rows, carry.data(), rows, p);
+    }
+    copy(carry.data(), rows, of_strip(task.carry_out), task.carry_out.ld, std::min(p, task.carry_out.cols));
+  });
+}
+
 template <class T>
 void Queue::update_rows(const RowUpdate<Cpu, T>& task) {
   if (skip()) return;
@@ -136,6 +169,8 @@ void Queue::update_rows(const RowUpdate<Cpu, T>& task) {
   });
 }
 
+template void Queue::sweep(const Sweep<Cpu, float>&);
+template void Queue::sweep(const Sweep<Cpu, double>&);
 template void Queue::update_rows(const RowUpdate<Cpu, float>&);
 template void Queue::update_rows(const RowUpdate<Cpu, double>&);
 

@@ -159,6 +159,18 @@ template <class T>
 void launch_gather_columns(const Launch& launch, const DeviceMatrix<Cuda, T>& source, const std::int32_t* columns,
                            const DeviceMatrix<Cuda, T>& target);
 
+// sweep.cu
+constexpr std::int32_t sweep_carry = 64;  // largest p
+constexpr std::int32_t sweep_block = 32;  // largest block
+template <class T>
+void launch_sweep(const Launch& launch, const Sweep<Cuda, T>& task);
+
+// update_rows.cu: a block per matrix
+constexpr std::int32_t max_update_cols = 128;
+constexpr std::int32_t max_update_rows = 16;  // in and out together
+template <class T>
+void launch_update_rows(const Launch& launch, const RowUpdate<Cuda, T>& task);
+
 // least_squares.cu
 std::int64_t least_squares_scratch_bytes(Index columns);
 std::int32_t max_solve_gram();

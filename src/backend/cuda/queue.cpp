@@ -293,6 +293,18 @@ void Queue::gather_columns(DeviceMatrix<Cuda, T> source, const std::int32_t* col
 }
 
 template <class T>
+void Queue::sweep(const Sweep<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_sweep(launch(), task);
+}
+
+template <class T>
+void Queue::update_rows(const RowUpdate<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_update_rows(launch(), task);
+}
+
+template <class T>
 void Queue::solve_gram(const GramSolve<Cuda, T>& task, Scratch<Cuda> scratch) {
   const DeviceScope scope(state_->device());
   launch_solve_gram(launch(), task, scratch);
@@ -361,6 +373,8 @@ void Queue::multiply_full(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
   template Index Queue::pivoted_factor_scratch_bytes<T>(Index, Index, T) const;                          \
   template void Queue::pivoted_factor<T>(const PivotedFactor<Cuda, T>&, Scratch<Cuda>);                  \
   template void Queue::gather_columns<T>(DeviceMatrix<Cuda, T>, const std::int32_t*, DeviceMatrix<Cuda, T>); \
+  template void Queue::sweep<T>(const Sweep<Cuda, T>&);                                                  \
+  template void Queue::update_rows<T>(const RowUpdate<Cuda, T>&);                                        \
   template void Queue::solve_gram<T>(const GramSolve<Cuda, T>&, Scratch<Cuda>);                          \
   template void Queue::residual_squares<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, \
                                            double*, Scratch<Cuda>);                                      \

@@ -163,6 +163,22 @@ class Queue {
   template <class T>
   void gather_columns(DeviceMatrix<Cuda, T> source, const std::int32_t* columns, DeviceMatrix<Cuda, T> target);
 
+  // Optional in the vocabulary: updates.
+  template <class T>
+  void sweep(const Sweep<Cuda, T>& task);
+  template <class T>
+  static Index max_sweep_carry(T) {
+    return sweep_carry;
+  }
+  template <class T>
+  static Index max_sweep_block(T) {
+    return sweep_block;
+  }
+  template <class T>
+  void update_rows(const RowUpdate<Cuda, T>& task);
+  static Index max_update_cols() { return cuda::max_update_cols; }
+  static Index max_update_rows() { return cuda::max_update_rows; }
+
   /// Optional in the vocabulary: least squares from a Gram matrix's factor.
   template <class T>
   void solve_gram(const GramSolve<Cuda, T>& task, Scratch<Cuda> scratch);
