@@ -103,7 +103,9 @@ TEST(UpdateCost, GrowsWithTheProblem) {
         SCOPED_TRACE(std::string(to_string(change)) + " " + qrane::to_string(form));
         EXPECT_LE(ms(2000, 500, 0, 8), ms(20000, 500, 0, 8));
         EXPECT_LT(ms(20000, 500, 0, 8), ms(20000, 2000, 0, 8));
-        EXPECT_LT(ms(20000, 2000, 0, 1), ms(20000, 2000, 0, 64));
+        if (change != Change::delete_columns) {  // which leaves the less to turn
+          EXPECT_LT(ms(20000, 2000, 0, 1), ms(20000, 2000, 0, 64));
+        }
         EXPECT_EQ(ms(20000, 2000, 0, 0), 0);
         if (change == Change::insert_columns || change == Change::delete_columns) {
           EXPECT_LT(ms(20000, 2000, 1900, 8), ms(20000, 2000, 100, 8));

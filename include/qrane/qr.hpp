@@ -287,6 +287,16 @@ class BatchQR {
   /// Factors another batch of the same shape and count in the same memory.
   void refactor(BatchView<const T> a);
 
+  // Updates of every matrix in the same launches, at the same place (update.hpp); QForm::thin or none. Of the options
+  // only check_finite counts. Each matrix is judged on its own. Errors as those of QR's updates; then nothing has changed.
+  /// The rows u_b (p x n each) before row k.
+  BatchUpdateReport insert_rows(Index k, BatchView<const T> u, const UpdateOptions<T>& options = {});
+  /// Without rows k .. k+p-1. QForm::none needs them (p x n each) and rows() >= cols(), waits, and leaves the matrices
+  /// named in BatchUpdateReport::refused_matrices as they were, with rows that plan() no longer counts.
+  BatchUpdateReport delete_rows(Index k, Index p, BatchView<const T> removed = {}, const UpdateOptions<T>& options = {});
+  /// Without columns k .. k+p-1.
+  BatchUpdateReport delete_columns(Index k, Index p, const UpdateOptions<T>& options = {});
+
   explicit BatchQR(std::unique_ptr<detail::QRState<T>> state);
 
  private:

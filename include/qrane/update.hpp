@@ -81,4 +81,9 @@ struct UpdateReport {
   std::string explain() const;
 };
 
+/// What an update of a batch did. `refused` says whether any matrix was.
+struct BatchUpdateReport : UpdateReport {
+  std::vector<Index> refused_matrices;  ///< R only: those whose removed rows carry the rank; each is as it was before
+};
+
 }  // namespace qrane

@@ -144,6 +144,14 @@ class QRStateOf final : public QRState<T> {
     return out;
   }
 
+  BatchUpdateReport update_batch(const BatchUpdateRequest<T>& request) override {
+    if (!updater_) updater_ = make_batch_updater<B, T>(f_.queue(), profile_);
+    BatchUpdateReport report = updater_->update(f_, request);
+    rank_.reset();
+    staging_ = {};
+    return report;
+  }
+
   void r_into_batch(BatchView<T> out) override {
     check_shape("out", out, f_.k(), f_.plan().cols);
     dense::through_batch<B, T>(f_.queue(), out, false, [&](const Mat& target) {
@@ -278,6 +286,7 @@ class QRStateOf final : public QRState<T> {
   Memory where_;
   dense::Factorization<B, T> f_;
   std::optional<dense::RankView<B, T>> rank_;
+  std::unique_ptr<BatchUpdater<B, T>> updater_;
   dense::Buffer<B> staging_;
 };
 

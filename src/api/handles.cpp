@@ -214,6 +214,19 @@ void BatchQR<T>::refactor(BatchView<const T> a) {
 }
 
 template <class T>
+BatchUpdateReport BatchQR<T>::insert_rows(Index k, BatchView<const T> u, const UpdateOptions<T>& options) {
+  return state_->update_batch({Change::insert_rows, k, u.first.rows, u, options});
+}
+template <class T>
+BatchUpdateReport BatchQR<T>::delete_rows(Index k, Index p, BatchView<const T> removed, const UpdateOptions<T>& options) {
+  return state_->update_batch({Change::delete_rows, k, p, removed, options});
+}
+template <class T>
+BatchUpdateReport BatchQR<T>::delete_columns(Index k, Index p, const UpdateOptions<T>& options) {
+  return state_->update_batch({Change::delete_columns, k, p, {}, options});
+}
+
+template <class T>
 Plan plan_qr(const Context& context, Index rows, Index cols, const Options& options, Index count) {
   return context.engine()->scalar<T>().plan(rows, cols, count, options, T{});
 }

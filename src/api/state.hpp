@@ -18,6 +18,15 @@ struct UpdateRequest {
   UpdateOptions<T> options{};
 };
 
+/// One call of an update of a batch.
+template <class T>
+struct BatchUpdateRequest {
+  Change change = Change::insert_rows;
+  Index k = 0, p = 0;
+  BatchView<const T> block{};  // the rows that come in; R only: those that go out
+  UpdateOptions<T> options{};
+};
+
 template <class T>
 class QRState {
  public:
@@ -51,6 +60,7 @@ class QRState {
   virtual double drift(MatrixView<const T>) { not_updatable(); }
   virtual Index refused_updates() { return 0; }
   // of a batch
+  virtual BatchUpdateReport update_batch(const BatchUpdateRequest<T>&) { not_updatable(); }
   virtual void r_into_batch(BatchView<T> out) = 0;
   virtual void q_into_batch(BatchView<T> out) = 0;
   virtual void apply_batch(BatchView<T> c, bool transpose) = 0;

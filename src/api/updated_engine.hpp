@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/updates.hpp"
+#include "update/batch.hpp"
 #include "update/updated_whole.hpp"
 
 namespace qrane::detail {
@@ -229,6 +230,11 @@ std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const pl
     f = std::move(*shared);
     throw;
   }
+}
+
+template <class B, class T>
+std::unique_ptr<BatchUpdater<B, T>> make_batch_updater(const typename B::Queue& queue, const plan::DeviceProfile& profile) {
+  return std::make_unique<update::BatchUpdates<B, T>>(queue, profile);
 }
 
 }  // namespace qrane::detail

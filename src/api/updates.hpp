@@ -14,4 +14,14 @@ namespace qrane::detail {
 template <class B, class T>
 std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile, Memory where);
 
+/// Updates of batches: keeps the memory that one update leaves to the next.
+template <class B, class T>
+class BatchUpdater {
+ public:
+  virtual ~BatchUpdater() = default;
+  virtual BatchUpdateReport update(dense::Factorization<B, T>& f, const BatchUpdateRequest<T>& request) = 0;
+};
+template <class B, class T>
+std::unique_ptr<BatchUpdater<B, T>> make_batch_updater(const typename B::Queue& queue, const plan::DeviceProfile& profile);
+
 }  // namespace qrane::detail

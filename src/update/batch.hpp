@@ -9,7 +9,8 @@
 //                   way. A matrix whose I - WᵀW is not positive definite to working accuracy stays as it was.
 //
 // Each matrix's result depends on that matrix alone. Source: Hammarling, Lucas (2008), sections 2 and 3; Dongarra and
-// others, LINPACK Users' Guide (1979), chapter 10.
+// others, LINPACK Users' Guide (1979), chapter 10. Where a backend has `update_rows`, few rows in or out of a small R alone
+// are one launch.
 #pragma once
 
 #include <algorithm>
@@ -19,23 +20,57 @@
 #include <tuple>
 #include <vector>
 
+#include "api/updates.hpp"
 #include "dense/batch_io.hpp"
+#include "update/request.hpp"
+#include "update/rows_without_q.hpp"
 
 namespace qrane::update {
 
 template <class B, class T>
-class BatchUpdates {
+class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
  public:
   using F = dense::Factorization<B, T>;
   using Mat = backend::DeviceMatrix<B, T>;
+  using Request = qrane::detail::BatchUpdateRequest<T>;
 
   BatchUpdates(const typename B::Queue& queue, const plan::DeviceProfile& profile) : queue_(queue), profile_(profile) {}
+
+  /// f becomes the factorizations of the changed matrices; as it was where this throws.
+  BatchUpdateReport update(F& f, const Request& r) override {
+    const Plan& plan = f.plan();
+    check(plan, r);
+    BatchUpdateReport report;
+    static_cast<UpdateReport&>(report) = planned(plan, r);
+    if (r.p == 0) return report;
+    if (kept_.size() > most_kept) kept_.clear();
+    const Staged block(queue_, r.block, r.options.check_finite);
+    F next = r.change == Change::insert_rows      ? insert_rows(f, r.k, block.matrices)
+             : r.change == Change::delete_columns ? delete_columns(f, r.k, r.p)
+             : plan.q == QForm::thin              ? delete_rows(f, r.k, r.p)
+                                                  : delete_rows(f, block.matrices, report.refused_matrices);
+    report.refused = !report.refused_matrices.empty();
+    std::swap(f, next);
+    if (spare_.size() >= most_kept) spare_.clear();
+    spare_.insert_or_assign({next.plan().rows, next.plan().cols}, std::move(next));
+    return report;
+  }
+
+ private:
+  using Part = backend::Part;
+  using Batch = dense::TemporaryBatch<B, T>;
+  static constexpr std::size_t most_kept = 4;
 
   /// Of the matrices with the rows u (p x n each) before row k.
   F insert_rows(F& f, Index k, const Mat& u) {
     const Index m = f.plan().rows, n = f.plan().cols, p = u.rows, s = f.k();
     F out = shaped(f, m + p, n);
     if (empty(out)) return out;
+    if (in_one_launch(f, p)) {
+      queue_.copy(f.r_source(), out.r_source(), Part::upper);
+      run_small(out, u, true, {});
+      return out;
+    }
     const Batch stack(queue_, s + p, n, f.plan().count);
     if (s > 0) queue_.copy(f.r_source(), stack.matrices.block(0, 0, s, n), Part::upper);
     queue_.copy(u, stack.matrices.block(s, 0, p, n), Part::all);
@@ -90,6 +125,18 @@ class BatchUpdates {
     const Index n = f.plan().cols, p = u.rows, count = f.plan().count;
     F out = shaped(f, std::max(f.plan().rows - p, n), n);
     if (empty(out)) return out;
+    if (in_one_launch(f, p) && f.plan().rows - p >= n) {
+      queue_.copy(f.r_source(), out.r_source(), Part::upper);
+      const dense::Buffer<B> counters(queue_, count * 4);
+      const auto counter = counters.template as<std::int32_t>();
+      queue_.fill(backend::DeviceMatrix<B, float>{counters.template as<float>(), count, 1, count, 0, 1}, 0.0F, 0.0F);
+      run_small(out, u, false, counter);
+      std::vector<std::int32_t> counts(static_cast<std::size_t>(count));
+      queue_.download(counter, counts.data(), count);
+      for (Index i = 0; i < count; ++i)
+        if (counts[static_cast<std::size_t>(i)] != 0) refused.push_back(i);
+      return out;
+    }
     const Batch w(queue_, n, p, count), gram(queue_, p, p, count), g(queue_, n + p, p, count), r(queue_, n + p, n, count),
         rest(queue_, n, n, count);
     queue_.transpose(u, w.matrices);
@@ -98,7 +145,7 @@ class BatchUpdates {
     queue_.fill(gram.matrices, T(0), T(1));
     queue_.gemm(Op::transpose, Op::none, T(-1), w.matrices, w.matrices, T(1), gram.matrices);
     queue_.copy(w.matrices, g.matrices.block(0, 0, n, p), Part::all);
-    refused = take_roots(gram.memory.matrix, p, n);
+    refused = take_roots(gram.memory.matrix, p, n, f.plan().rows - p >= n);
     queue_.copy(gram.matrices, g.matrices.block(n, 0, p, p), Part::upper);
     for (const Index i : refused) {  // [0; I] leaves R alone
       queue_.fill(g.matrices.matrix(i).block(0, 0, n, p), T(0), T(0));
@@ -114,14 +161,95 @@ class BatchUpdates {
     return out;
   }
 
- private:
-  using Part = backend::Part;
-  using Batch = dense::TemporaryBatch<B, T>;
+  /// The user's blocks on the device, where they lie or copied.
+  struct Staged {
+    dense::TemporaryBatch<B, T> copy;
+    Mat matrices;
+
+    Staged(typename B::Queue& queue, const BatchView<const T>& blocks, bool check_finite)
+        : copy(queue, dense::is_direct<B>(blocks) ? 0 : blocks.first.rows, blocks.first.cols, blocks.count),
+          matrices(copy.matrices) {
+      if (dense::is_direct<B>(blocks)) {
+        matrices = dense::as_device_batch<B>(blocks);
+      } else {
+        dense::load_batch<B, T>(queue, blocks, matrices);
+      }
+      if (!check_finite) return;
+      for (Index b = 0; b < blocks.count; ++b)
+        dense::check_finite<B, T>(queue, qrane::detail::concat("block ", b).c_str(), matrices.matrix(b));
+    }
+  };
+
+  void check(const Plan& plan, const Request& r) const {
+    using qrane::detail::check;
+    constexpr auto bad = ErrorCode::invalid_argument;
+    const UpdateOptions<T>& o = r.options;
+    check(plan.q == QForm::thin || plan.q == QForm::none, ErrorCode::unavailable,
+          "batches are updated with QForm::thin or none, not ", to_string(plan.q));
+    check(o.method == UpdateMethod::automatic, ErrorCode::unavailable, "updates of batches have one method, and take no ",
+          to_string(o.method));
+    qrane::detail::UpdateRequest<T> one{r.change, r.k, r.p, {}, {}, {}, {}};
+    check_place(one, {plan.rows, plan.cols, 0, plan.q});
+    dense::check_batch("the block", r.block);
+    const bool needs_block = r.change == Change::insert_rows ||
+                             (r.change == Change::delete_rows && plan.q == QForm::none && r.p > 0);
+    if (!needs_block) return;
+    const MatrixView<const T>& first = r.block.first;
+    check(r.block.count == plan.count && first.rows == r.p && first.cols == plan.cols, bad,
+          r.change == Change::insert_rows ? "u" : "removed", " is a batch of ", r.block.count, " of ", first.rows, " x ",
+          first.cols, " where ", plan.count, " of ", r.p, " x ", plan.cols, " are needed");
+    check(r.change == Change::insert_rows || plan.rows >= plan.cols, ErrorCode::unavailable,
+          "rows leave R alone only where A has as many rows as columns, and these are ", plan.rows, " x ", plan.cols);
+  }
+  UpdateReport planned(const Plan& plan, const Request& r) const {
+    UpdateShape shape;
+    shape.change = r.change;
+    shape.form = plan.q;
+    shape.rows = plan.rows;
+    shape.cols = plan.cols;
+    shape.k = r.k;
+    shape.p = r.p;
+    shape.count = plan.count;
+    shape.scalar_bytes = sizeof(T);
+    UpdateReport report;
+    report.change = r.change;
+    report.rows = plan.rows;
+    report.cols = plan.cols;
+    report.k = r.k;
+    report.p = r.p;
+    report.method = UpdateMethod::orthogonal;
+    report.candidates = candidates(profile_, shape);
+    return report;
+  }
 
   static bool empty(const F& f) { return f.plan().count == 0 || f.k() == 0; }
 
-  /// Memory for a factorization of the same form of other matrices.
+  /// Whether a kernel takes few rows into or out of R alone.
+  bool in_one_launch(const F& f, Index p) {
+    constexpr Index most_rows = 8;
+    if constexpr (HasUpdateRows<B, T>)
+      return f.plan().q == QForm::none && f.plan().rows >= f.plan().cols && p <= most_rows &&
+             f.plan().cols <= queue_.max_update_cols();
+    return false;
+  }
+  void run_small([[maybe_unused]] F& f, [[maybe_unused]] const Mat& u, [[maybe_unused]] bool in,
+                 [[maybe_unused]] typename B::template Pointer<std::int32_t> refused) {
+    if constexpr (HasUpdateRows<B, T>) {
+      backend::RowUpdate<B, T> task;
+      task.r = f.r_source();
+      (in ? task.rows_in : task.rows_out) = u;
+      task.refused = refused;
+      queue_.update_rows(task);
+    }
+  }
+
+  /// Memory for a factorization of the same form of other matrices: what was given up for this shape, or new.
   F shaped(const F& f, Index rows, Index cols) {
+    if (const auto found = spare_.find({rows, cols}); found != spare_.end()) {
+      F out = std::move(found->second);
+      spare_.erase(found);
+      return out;
+    }
     Options options;
     options.q = f.plan().q;
     return F(queue_, plan::make_plan(profile_, rows, cols, f.plan().count, sizeof(T), options));
@@ -143,16 +271,16 @@ class BatchUpdates {
   }
 
   /// Every p x p matrix G := its Cholesky factor, on the host in double; those not positive definite are returned. What
-  /// W's rounding may be of I - WᵀW is a few n u.
-  std::vector<Index> take_roots(const Mat& all, Index p, Index n) {
+  /// W's rounding may be of I - WᵀW is n u. Without as many rows as columns left, none is.
+  std::vector<Index> take_roots(const Mat& all, Index p, Index n, bool possible) {
     Matrix<T> host = Matrix<T>::host(p, all.cols);
     dense::store<B, T>(queue_, all, host.view());
-    const double least = 10 * static_cast<double>(n + p) * static_cast<double>(std::numeric_limits<T>::epsilon());
+    const double least = backend::RowUpdate<B, T>::least_left(n + p);
     std::vector<Index> refused;
     std::vector<double> l(static_cast<std::size_t>(p * p));
     const auto at = [&](Index i, Index j) -> double& { return l[static_cast<std::size_t>(i + j * p)]; };
     for (Index b = 0; b < all.cols / p; ++b) {
-      bool definite = true;
+      bool definite = possible;
       for (Index j = 0; j < p && definite; ++j) {
         for (Index i = 0; i <= j; ++i) {
           double sum = static_cast<double>(host(i, b * p + j));
@@ -176,6 +304,7 @@ class BatchUpdates {
   typename B::Queue queue_;
   plan::DeviceProfile profile_;
   std::map<std::tuple<Index, Index, Index, QForm>, std::unique_ptr<F>> kept_;
+  std::map<std::pair<Index, Index>, F> spare_;
 };
 
 }  // namespace qrane::update

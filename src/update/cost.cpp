@@ -41,16 +41,17 @@ class Price {
     launches_ += number / 16;
     ms_ += number * t_.column_ns * 1e-6;
   }
-  /// A chain over c positions with R's rows of n columns right of where it starts, and Q's m rows.
-  void chain(double c, double p, double m, double n) {
+  /// A chain over c positions with R's rows of n columns right of where it starts, and Q's m rows. Down, a window factors
+  /// its own columns; up, the p of its strip, and the diagonal blocks are factored all at once.
+  void chain(bool down, double c, double p, double m, double n) {
     if (c <= 0 || p <= 0) return;
-    const double b = std::max(1.0, std::min<double>(t_.block_cols, c)), windows = std::ceil(c / b), order = b + p;
+    const double b = std::max(1.0, std::min<double>(std::max<double>(t_.block_cols, down ? 0 : p), c));
+    const double windows = std::ceil(c / b), order = b + p, reflectors = down ? b : p;
     const double right = std::max(n - c, 0.0) + c / 2;  // columns right of a window, on average
-    columns(windows * std::min(b, p));
-    steps(3 * windows);
-    products(4 * std::min(b, p) * order * right * windows, 2 * order * right * windows, t_.sweep_percent);
+    columns(down ? windows * b : windows * p + b);
+    steps((down ? 1 : 2) * windows + 4);
+    products(4 * reflectors * order * right * windows, 2 * order * right * windows, t_.sweep_percent);
     products(2 * m * order * order * windows, 2 * m * (c + p), t_.sweep_percent);
-    if (m > 0) steps(2);
   }
   void refactorization(double ms, double flops, double bytes) {
     flops_ += flops;
@@ -90,7 +91,9 @@ QRPrice qr_price(const plan::DeviceProfile& device, Index rows, Index cols, QFor
   const plan::Cost cost = plan::predict(plan);
   price.flops = cost.flops;
   price.bytes = cost.bytes;
-  const double columns = static_cast<double>(std::min(rows, cols)) * (plan.small ? 0.1 : 1);
+  // a small matrix is factored by one warp; an explicit Q is formed panel by panel, too
+  const double columns = static_cast<double>(std::min(rows, cols)) * (plan.small ? 0.1 : 1) *
+                         (form == QForm::thin || form == QForm::full ? 1.4 : 1);
   price.ms = (cost.flops / (t.gemm_gflops * 1e6) + cost.bytes / (t.copy_gbytes * 1e6) + columns * t.column_ns * 1e-6 +
               4 * t.step_ns * 1e-6) *
              t.refactor_percent / 100;
@@ -181,11 +184,12 @@ class Prices {
     switch (shape_.change) {
       case Change::insert_rows:
         if (p_ > n_) small_factor(price, p_, n_);  // more rows than columns become a triangle first
-        price.chain(c, std::min(p_, n_), q_rows, n_);
+        price.chain(true, c, std::min(p_, n_), q_rows, n_);
         break;
       case Change::delete_columns: {
         const double moved = std::min(m_ - k_, n_ - k_ - p_);
-        price.chain(moved, p_, q_rows, moved);
+        price.chain(true, moved, p_, q_rows, moved);
+        price.steps(4);
         break;
       }
       case Change::delete_rows:
@@ -200,7 +204,7 @@ class Prices {
           bottom_rows(price, bottom);
           if (implicit) price.products(8 * m_ * c * p_, 2 * m_ * c);
         }
-        price.chain(c, shape_.form == QForm::none || shape_.form == QForm::thin ? std::min(p_, n_) : p_, q_rows, n_);
+        price.chain(false, c, shape_.form == QForm::none || shape_.form == QForm::thin ? std::min(p_, n_) : p_, q_rows, n_);
         break;
       case Change::insert_columns:
         if (shape_.form == QForm::full || implicit) {
@@ -209,7 +213,7 @@ class Prices {
         } else {
           project(price, c);
         }
-        price.chain(std::max(c - k_, 0.0), p_, q_rows, std::max(n_ - k_, 0.0) + p_);
+        price.chain(false, std::max(c - k_, 0.0), p_, q_rows, std::max(n_ - k_, 0.0) + p_);
         break;
       case Change::rank_k:
         if (shape_.form == QForm::full || implicit) {
@@ -218,9 +222,9 @@ class Prices {
         } else {
           project(price, c);
         }
-        price.chain(c, p_, q_rows, n_ + c);
+        price.chain(false, c, p_, q_rows, n_);
         price.products(2 * p_ * p_ * n_, p_ * n_);
-        price.chain(c, p_, q_rows, n_);
+        price.chain(true, c, p_, q_rows, n_);
         break;
     }
   }

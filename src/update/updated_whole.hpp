@@ -242,7 +242,9 @@ double UpdatedWhole<B, T>::drift(MatrixView<const T> a) {
     q_->apply(Op::transpose, y);
     queue().copy(y.block(0, 0, x.rows, x.cols), x, Part::all);
   };
-  double worst = orthogonality_drift<B, T>(queue(), store_.m, store_.m, forward, backward);
+  // of m columns, and so in units of an m x m problem
+  double worst = orthogonality_drift<B, T>(queue(), store_.m, store_.m, forward, backward) *
+                 (drift_unit<T>(store_.m, store_.n) / drift_unit<T>(store_.m, store_.m));
   if (lent) {
     const dense::OnDevice<B, T> matrix(queue(), a);
     worst = detail::worse(residual_drift<B, T>(queue(), matrix.matrix, r_source(), backward), worst);
