@@ -33,10 +33,11 @@ struct TuneOptions {
 /// Four significant digits say all that a time is good for.
 double rounded(double ms) { return std::strtod(brief(ms, 4).c_str(), nullptr); }
 
+template <class Tuning>
 Json parameters_json(const tuning::Entry& entry) {
   Json json = Json::object();
   for (const auto& [name, value] : entry.parameters) {
-    tuning::QRTuning any{};
+    Tuning any{};
     tuning::for_each_parameter(any, [&, &name = name, value = value](const char* known, auto& field, auto, auto) {
       if (name != known) return;
       if constexpr (std::is_same_v<std::remove_reference_t<decltype(field)>, bool>)
@@ -66,11 +67,12 @@ Json evidence_json(const tuning::Evidence& evidence) {
 
 Json entry_json(const tuning::Finding& finding) {
   const tuning::Entry& entry = finding.entry;
-  Json json = {{"operation", "qr"}};
+  Json json = {{"operation", tuning::to_string(entry.operation)}};
   if (entry.scalar_bytes) json["scalar"] = *entry.scalar_bytes == 4 ? "f32" : "f64";
   if (entry.shape) json["shape"] = tuning::to_string(*entry.shape);
   if (entry.q) json["q"] = to_string(*entry.q);
-  json["parameters"] = parameters_json(entry);
+  json["parameters"] = entry.operation == tuning::Operation::qr ? parameters_json<tuning::QRTuning>(entry)
+                                                                : parameters_json<tuning::UpdateTuning>(entry);
   json["evidence"] = Json::array();
   for (const tuning::Evidence& evidence : finding.evidence) json["evidence"].push_back(evidence_json(evidence));
   return json;

@@ -60,8 +60,12 @@ TYPED_TEST(Tuning, FindsLegalParametersInLittleTimeAndLeavesTheContextAsItWas) {
   for (const tuning::Finding& finding : findings) {
     EXPECT_EQ(finding.entry.scalar_bytes, static_cast<int>(sizeof(T)));
     EXPECT_FALSE(finding.evidence.empty());
-    tuning::QRTuning any{};
-    for (const auto& [name, value] : finding.entry.parameters) EXPECT_TRUE(tuning::set_parameter(any, name, value)) << name;
+    tuning::QRTuning qr_tuning{};
+    tuning::UpdateTuning update_tuning{};
+    for (const auto& [name, value] : finding.entry.parameters)
+      EXPECT_TRUE(finding.entry.operation == tuning::Operation::qr
+                      ? tuning::set_parameter(qr_tuning, name, value)
+                      : tuning::set_parameter(update_tuning, name, value)) << name;
   }
 }
 

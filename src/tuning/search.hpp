@@ -38,6 +38,9 @@ std::vector<Finding> search_blocks(Bench& bench, const BlockSearch& search);
 /// One finding for the form of Q, or none where too little of the grid was measured in time.
 std::vector<Finding> search_crossovers(Bench& bench, QForm q, double operations);
 
+/// The constants that updates are priced from.
+std::vector<Finding> measure_updates(Bench& bench, const Context& context);
+
 /// The same tables with one more entry, the strongest of all.
 std::shared_ptr<const Tables> with_entry(const Tables& tables, const Entry& entry);
 

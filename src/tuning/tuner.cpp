@@ -85,7 +85,7 @@ std::vector<BlockSearch> block_searches(const Sizes& sizes) {
 void merge(std::vector<Finding>& all, std::vector<Finding> more) {
   for (Finding& f : more) {
     const auto same = std::find_if(all.begin(), all.end(), [&](const Finding& old) {
-      return old.entry.scalar_bytes == f.entry.scalar_bytes && old.entry.shape == f.entry.shape &&
+      return old.entry.operation == f.entry.operation && old.entry.scalar_bytes == f.entry.scalar_bytes && old.entry.shape == f.entry.shape &&
              old.entry.q == f.entry.q;
     });
     if (same == all.end()) {
@@ -115,7 +115,7 @@ class Tuner {
   std::vector<Finding> run() {
     const std::vector<QForm> forms{QForm::none, QForm::thin, QForm::implicit};
     double stage = 0;
-    const double stages = static_cast<double>(options_.scalars.size()) * (2 + static_cast<double>(forms.size()));
+    const double stages = static_cast<double>(options_.scalars.size()) * (3 + static_cast<double>(forms.size()));
     for (const int bytes : options_.scalars) {
       const std::unique_ptr<Trials> trials = make_trials(context_, bytes);
       const Sizes sizes(*trials, tables_);
@@ -134,6 +134,8 @@ class Tuner {
         until(++stage);
         keep(search_crossovers(bench, q, sizes.operations(grid_ms)));
       }
+      until(++stage);
+      keep(measure_updates(bench, context_));
       tables_ = bench.tables;
     }
     return std::move(findings_);

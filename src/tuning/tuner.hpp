@@ -8,6 +8,7 @@
 //   crossovers     every algorithm is timed by name over a grid of shapes for a form of Q. Then the thresholds are moved
 //                  so that the algorithms that plans choose take the least time; differences within noise count for
 //                  nothing.
+//   updates        the rates and latencies that updates are priced from (updates.cpp).
 // A stage that runs out of its share of the time keeps what it has found.
 #pragma once
 
