@@ -75,7 +75,6 @@ class Counter {
     std::vector<Index>& counts = tree_.r_counts;
     for (Index k = 0; k < a_.cols; ++k) {
       if (tree_.parent[k] >= 0) --counts[tree_.parent[k]];  // k's own diagonal entry goes no higher
-      // k is a leaf of its own row subtree unless something below it is one: the +1 of tree leaves, in find_first
       for (; next < static_cast<Index>(rows.size()) && tree_.leftmost[rows[next]] == k; ++next) {
         const Index row = rows[next];
         for (Index p = a_.row_begin[row]; p < a_.row_begin[row + 1]; ++p) join(k, label_[a_.col_index[p]]);
