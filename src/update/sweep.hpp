@@ -22,42 +22,41 @@ struct Place {
 
 namespace detail {
 
-/// Rows that go through all windows together: on the CPU so few that their columns stay in cache between products, else
-/// as many as scratch of reasonable size lets.
-template <class B>
-Index strip_rows(Index order) {
-  constexpr Index cached = 8192, elements = Index{1} << 26;
-  return std::is_same_v<B, backend::Cpu> ? cached : std::max(cached, elements / std::max<Index>(order, 1));
+/// Rows that go through all windows together: so few that what a window works on stays in cache until the next one.
+constexpr Index strip_rows(Index order) {
+  constexpr Index least = 8192, elements = Index{1} << 21;
+  return std::max(least, elements / std::max<Index>(order, 1));
 }
 
+/// Two strips of nb + p + nb columns. The carry stands in the middle, a window's columns of X before it (up) or after it
+/// (down), so that both are one operand; what comes out stands the other way round in the other strip.
 template <class B, class T>
 struct StripMemory {
-  DeviceMatrix<B, T> carry, product;
+  DeviceMatrix<B, T> now, next;
 };
 
 template <class B, class T>
 void sweep_strip(typename B::Queue& queue, const Chain<B, T>& chain, const Place<B, T>& place, Index row, Index rows,
-                 const StripMemory<B, T>& memory) {
-  const Index p = chain.carry;
+                 StripMemory<B, T> memory) {
+  const Index p = chain.carry, nb = chain.block;
   const auto strip = [&](const DeviceMatrix<B, T>& a) { return a.block(row, 0, rows, a.cols); };
-  const DeviceMatrix<B, T> x = strip(place.x), carry = memory.carry.block(0, 0, rows, p);
+  const DeviceMatrix<B, T> x = strip(place.x);
+  DeviceMatrix<B, T> now = memory.now.block(0, 0, rows, p + 2 * nb), next = memory.next.block(0, 0, rows, p + 2 * nb);
   if (place.carry_in.cols > 0)
-    queue.copy(strip(place.carry_in), carry, Part::all);
+    queue.copy(strip(place.carry_in), now.columns(nb, p), Part::all);
   else
-    queue.fill(carry, T(0), T(0));
+    queue.fill(now.columns(nb, p), T(0), T(0));
   for (Index step = 0; step < chain.windows(); ++step) {
     const Index j = chain.down ? step : chain.windows() - 1 - step;
-    const Index cols = chain.width(j), at = place.first + j * chain.block;
-    const DeviceMatrix<B, T> h = chain.window(j), product = memory.product.block(0, 0, rows, cols + p);
-    const Index carry_row = chain.down ? 0 : cols, x_row = chain.down ? p : 0;  // in h
-    const Index carry_col = chain.down ? cols : 0, x_col = chain.down ? 0 : p;  // in the product
-    queue.gemm(Op::none, Op::none, T(1), carry, h.block(carry_row, 0, p, h.cols), T(0), product);
-    queue.gemm(Op::none, Op::none, T(1), x.columns(at, cols), h.block(x_row, 0, cols, h.cols), T(1), product);
-    queue.copy(product.columns(x_col, cols), x.columns(at + place.shift, cols), Part::all);
-    queue.copy(product.columns(carry_col, p), carry, Part::all);
+    const Index cols = chain.width(j), at = place.first + j * nb, before = nb - cols, after = nb + p;
+    queue.copy(x.columns(at, cols), now.columns(chain.down ? after : before, cols), Part::all);
+    const Index in = chain.down ? nb : before, out = chain.down ? before : nb;
+    queue.gemm(Op::none, Op::none, T(1), now.columns(in, cols + p), chain.window(j), T(0), next.columns(out, cols + p));
+    queue.copy(next.columns(chain.down ? before : after, cols), x.columns(at + place.shift, cols), Part::all);
+    std::swap(now, next);
   }
   if (place.carry_out.cols == 0) return;
-  const DeviceMatrix<B, T> out = strip(place.carry_out);
+  const DeviceMatrix<B, T> carry = now.columns(nb, p), out = strip(place.carry_out);
   if (chain.tail.cols > 0)
     queue.gemm(Op::none, Op::none, T(1), carry, chain.tail.columns(0, out.cols), T(0), out);
   else
@@ -76,13 +75,13 @@ class Sweeper {
     if (chain.carry == 0 || rows == 0) return;
     if (fused()) {
       if (chain.tail.cols > 0 && place.carry_out.cols > 0)
-        memory_.carry = tools.scratch.template matrix<T>(rows, chain.carry);
+        fused_carry_ = tools.scratch.template matrix<T>(rows, chain.carry);
       return;
     }
-    strip_ = detail::strip_rows<B>(chain.block + chain.carry);
+    strip_ = detail::strip_rows(chain.block + chain.carry);
     const Index strip = std::min(rows, strip_);
-    memory_ = {tools.scratch.template matrix<T>(strip, chain.carry),
-               tools.scratch.template matrix<T>(strip, chain.block + chain.carry)};
+    const Index width = chain.carry + 2 * chain.block;
+    memory_ = {tools.scratch.template matrix<T>(strip, width), tools.scratch.template matrix<T>(strip, width)};
   }
 
   void run() {
@@ -113,10 +112,10 @@ class Sweeper {
       task.shift = place_.shift;
       task.down = chain_.down;
       const bool tail = chain_.tail.cols > 0 && place_.carry_out.cols > 0;
-      task.carry_out = tail ? memory_.carry : place_.carry_out;
+      task.carry_out = tail ? fused_carry_ : place_.carry_out;
       tools_->queue.sweep(task);
       if (tail)
-        tools_->queue.gemm(Op::none, Op::none, T(1), memory_.carry, chain_.tail.columns(0, place_.carry_out.cols), T(0),
+        tools_->queue.gemm(Op::none, Op::none, T(1), fused_carry_, chain_.tail.columns(0, place_.carry_out.cols), T(0),
                            place_.carry_out);
     }
   }
@@ -125,6 +124,7 @@ class Sweeper {
   Chain<B, T> chain_;
   Place<B, T> place_;
   detail::StripMemory<B, T> memory_;
+  DeviceMatrix<B, T> fused_carry_;
   Index strip_ = 0;
 };
 
