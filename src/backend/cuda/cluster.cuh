@@ -17,16 +17,28 @@ __device__ inline int cluster_rank() {
 #endif
 }
 
-/// All threads of all blocks; orders shared and global memory among them.
-__device__ inline void cluster_sync(int blocks) {
+/// The barrier of all threads of all blocks, in two halves: what was read and written before any thread's arrival is done
+/// after every thread's wait, in shared and global memory.
+__device__ inline void cluster_arrive(int blocks) {
+#if __CUDA_ARCH__ >= 900
+  if (blocks > 1) asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+  (void)blocks;
+}
+__device__ inline void cluster_wait(int blocks) {
 #if __CUDA_ARCH__ >= 900
   if (blocks > 1) {
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
     return;
   }
 #endif
   (void)blocks;
   __syncthreads();
+}
+
+__device__ inline void cluster_sync(int blocks) {
+  cluster_arrive(blocks);
+  cluster_wait(blocks);
 }
 
 /// The place of `p`, which is in this block's shared memory, in that of block `rank`.

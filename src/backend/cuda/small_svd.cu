@@ -13,6 +13,8 @@
 // Each product of n x n matrices goes over all warps of the cluster, tile by tile, in fp64 tensor-core products; the
 // Cholesky factorization runs in block 0, on the packed lower triangle in shared memory, 8 columns at a time.
 #include <algorithm>
+#include <array>
+#include <atomic>
 
 #include "backend/cuda/jacobi.cuh"
 #include "backend/cuda/kernel.cuh"
@@ -25,16 +27,17 @@ namespace {
 using Product = SmallSvd::Product;
 using jacobi::Table;
 
-constexpr int most_columns = 256;
-constexpr int most_blocks = 8;
-constexpr int warps = 8;
+using jacobi::most_blocks;
 constexpr int panel = 8;  // columns of a step of the Cholesky factorization
+
+__device__ int threads() { return static_cast<int>(blockDim.x); }
+__device__ int warps() { return threads() / 32; }
 
 /// This block's share of what the cluster does.
 struct Crew {
   int n, blocks;
   __device__ int rank() const { return static_cast<int>(threadIdx.x) / 32 * blocks + cluster_rank(); }
-  __device__ int size() const { return warps * blocks; }
+  __device__ int size() const { return warps() * blocks; }
   __device__ void sync() const { cluster_sync(blocks); }
 };
 
@@ -48,7 +51,7 @@ __device__ void multiply(const Crew& crew, bool lower, A a, B b, Out out) {
     const int i = tile % tiles * 8, j = tile / tiles * 8;
     if (lower && i < j) continue;
     double c[2][2] = {};
-#pragma unroll 4
+#pragma unroll 8  // loads under way at a time
     for (int k = 0; k < n; k += 8) {
       mma_8x8x4(c[0], left(i + g, k + t), right(k + t, j + g));
       mma_8x8x4(c[1], left(i + g, k + 4 + t), right(k + 4 + t, j + g));
@@ -67,71 +70,87 @@ struct Packed {
   __device__ double* column(int j) const { return data + j * n - j * (j + 1) / 2; }  // element i at [i], i >= j
 };
 
-/// Factors the diagonal block at p, one row per lane, all by one warp; inverses of L's diagonal to s_inverse.
-__device__ void factor_diagonal(const Packed& a, int p, double floor, double* s_inverse) {
-  const int lane = threadIdx.x % 32, w = min(panel, a.n - p);
-  double x[panel];
-#pragma unroll
-  for (int k = 0; k < panel; ++k) x[k] = lane < w && k <= lane ? a.column(p + k)[p + lane] : (k == lane ? 1.0 : 0.0);
-#pragma unroll
-  for (int k = 0; k < panel; ++k) {
-    double d = __shfl_sync(0xffffffffu, x[k], k);
-    d = d < floor ? floor : d;  // NaN stays NaN
-    const double inverse = rsqrt(d);
-    x[k] = lane == k ? d * inverse : x[k] * inverse;
-    if (lane == 0) s_inverse[k] = inverse;
-#pragma unroll
-    for (int c = k + 1; c < panel; ++c) x[c] = fma(-x[k], __shfl_sync(0xffffffffu, x[k], c), x[c]);
-  }
-#pragma unroll
-  for (int k = 0; k < panel; ++k)
-    if (lane < w && k <= lane) a.column(p + k)[p + lane] = x[k];
+/// d^(-1/2) to a rounding or two, for normal d.
+__device__ double inverse_root(double d) {
+  double y;
+  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(d));
+  const double left = fma(-d * y, y, 1.0);
+  return fma(y * left, fma(0.375, left, 0.5), y);
 }
 
-/// Subtracts the panel's part from the columns to its right: a warp takes four columns, a lane a row.
-__device__ void update_trailing(const Packed& a, int p) {
-  const int lane = threadIdx.x % 32;
-  for (int j0 = p + panel + static_cast<int>(threadIdx.x) / 32 * 4; j0 < a.n; j0 += 4 * warps) {
-    double y[4][panel];
+/// The diagonal block at p in a thread's registers: L, and the inverses of its diagonal.
+struct DiagonalBlock {
+  double l[panel][panel], inverse[panel];
+
+  /// Pivots below `floor` count as floor; past the last column as the identity.
+  __device__ void factor(const Packed& a, int p, double floor) {
 #pragma unroll
-    for (int c = 0; c < 4; ++c)
+    for (int c = 0; c < panel; ++c)
 #pragma unroll
-      for (int k = 0; k < panel; ++k) y[c][k] = j0 + c < a.n ? a.column(p + k)[j0 + c] : 0.0;
-    for (int i = j0 + lane; i < a.n; i += 32) {
-      double x[panel];
+      for (int r = c; r < panel; ++r) l[r][c] = p + r < a.n ? a.column(p + c)[p + r] : (r == c ? 1.0 : 0.0);
 #pragma unroll
-      for (int k = 0; k < panel; ++k) x[k] = a.column(p + k)[i];
+    for (int k = 0; k < panel; ++k) {
+      const double d = l[k][k] < floor ? floor : l[k][k];  // NaN stays NaN
+      inverse[k] = inverse_root(d);
 #pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        if (j0 + c > i) break;
-        double sum = a.column(j0 + c)[i];
+      for (int r = k; r < panel; ++r) l[r][k] = (r == k ? d : l[r][k]) * inverse[k];
 #pragma unroll
-        for (int k = 0; k < panel; ++k) sum = fma(-x[k], y[c][k], sum);
-        a.column(j0 + c)[i] = sum;
-      }
+      for (int c = k + 1; c < panel; ++c)
+#pragma unroll
+        for (int r = c; r < panel; ++r) l[r][c] = fma(-l[r][k], l[c][k], l[r][c]);
     }
   }
+
+  /// Row i of the panel times L^-T.
+  __device__ void solve(const Packed& a, int p, int i) const {
+    double x[panel];
+#pragma unroll
+    for (int k = 0; k < panel; ++k) x[k] = a.column(p + k)[i];
+#pragma unroll
+    for (int k = 0; k < panel; ++k) {
+      x[k] *= inverse[k];
+#pragma unroll
+      for (int c = k + 1; c < panel; ++c) x[c] = fma(-x[k], l[c][k], x[c]);
+      a.column(p + k)[i] = x[k];
+    }
+  }
+
+  __device__ void store_row(const Packed& a, int p, int row) const {
+#pragma unroll
+    for (int r = 0; r < panel; ++r)
+      if (r == row && p + r < a.n)
+#pragma unroll
+        for (int c = 0; c <= r; ++c) a.column(p + c)[p + r] = l[r][c];
+  }
+};
+
+/// Subtracts the panel's part from the columns to its right, tile by tile.
+__device__ void update_trailing(const Packed& a, int p) {
+  const int n = a.n, first = p + panel, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  const auto factor = [&](int i, int k) { return i < n ? a.column(p + k)[i] : 0.0; };
+  int id = threadIdx.x / 32, j = first;  // of this column's tiles, from the diagonal down
+  for (int rows = (n - first + 7) / 8; rows > 0; j += 8, id -= rows--)
+    for (; id < rows; id += warps()) {
+      const int i = j + 8 * id;
+      double c[2] = {};
+      mma_8x8x4(c, factor(i + g, t), factor(j + g, t));
+      mma_8x8x4(c, factor(i + g, 4 + t), factor(j + g, 4 + t));
+#pragma unroll
+      for (int h = 0; h < 2; ++h)
+        if (i + g < n && i + g >= j + 2 * t + h) a.column(j + 2 * t + h)[i + g] -= c[h];
+    }
 }
 
-/// A = L Lᵀ in place, by one block; pivots below `floor` count as floor.
+/// A = L Lᵀ in place, by one block; pivots below `floor` count as floor. Every thread factors the diagonal block for
+/// itself, since waiting for another costs more.
 __device__ void cholesky(const Packed& a, double floor) {
-  __shared__ double s_inverse[panel];
   for (int p = 0; p < a.n; p += panel) {
     __syncthreads();
-    if (threadIdx.x < 32) factor_diagonal(a, p, floor, s_inverse);
+    DiagonalBlock block;
+    block.factor(a, p, floor);
+    for (int i = p + panel + static_cast<int>(threadIdx.x); i < a.n; i += threads()) block.solve(a, p, i);
     __syncthreads();
-    for (int i = p + panel + static_cast<int>(threadIdx.x); i < a.n; i += 32 * warps) {
-      double x[panel];
-#pragma unroll
-      for (int k = 0; k < panel; ++k) {
-        double sum = a.column(p + k)[i];
-#pragma unroll
-        for (int l = 0; l < k; ++l) sum = fma(-x[l], a.column(p + l)[p + k], sum);
-        x[k] = sum * s_inverse[k];
-        a.column(p + k)[i] = x[k];
-      }
-    }
-    __syncthreads();
+    block.store_row(a, p, static_cast<int>(threadIdx.x));
     update_trailing(a, p);
   }
   __syncthreads();
@@ -144,16 +163,22 @@ struct Scale {
 };
 
 /// Of R's triangle the largest element, of G the root of the largest on its diagonal.
-__device__ Scale find_scale(const SmallSvd& task) {
-  __shared__ double s_divisor;
-  const int n = static_cast<int>(task.r.rows);
+__device__ Scale find_scale(const SmallSvd& task, const Crew& crew) {
+  __shared__ double s_most[most_blocks], s_divisor;
+  const int n = crew.n;
   double most = 0;
-  for (int k = threadIdx.x; k < (task.gram ? n : n * n); k += 32 * warps) {
-    const int i = task.gram ? k : k % n, j = task.gram ? k : k / n;
-    if (i <= j) most = fmax(most, fabs(task.r.data[i + j * task.r.ld]));
-  }
+  if (task.gram)
+    for (int k = threadIdx.x; k < n; k += threads()) most = fmax(most, task.r.data[k + k * task.r.ld]);
+  else
+    for (int j = crew.rank(); j < n; j += crew.size())
+      for (int i = threadIdx.x % 32; i <= j; i += 32) most = fmax(most, fabs(task.r.data[i + j * task.r.ld]));
   most = block_reduce(most, 0.0, [](double a, double b) { return a > b ? a : b; });
+  crew.sync();  // all blocks are there
+  if (threadIdx.x == 0)
+    for (int k = 0; k < crew.blocks; ++k) in_block(s_most, k)[cluster_rank()] = most;
+  crew.sync();
   if (threadIdx.x == 0) {
+    for (int k = 0; k < crew.blocks; ++k) most = fmax(most, s_most[k]);
     if (task.gram) most = sqrt(most);
     constexpr int least = -1000;  // of a smaller one the reciprocal would overflow
     s_divisor = most > 0 ? (isfinite(most) ? ldexp(1.0, max(ilogb(most), least)) : 1.0) : 0.0;
@@ -163,37 +188,34 @@ __device__ Scale find_scale(const SmallSvd& task) {
 }
 
 /// Rᵀ, scaled, its diagonal kept away from zero: by a rounding of a rounding of its row in R, or, where that is zero
-/// too, by something tiny.
-template <int E, bool both>
-__device__ void load_transposed(const SmallSvd& task, double factor, const jacobi::Seat<E, both>& seat,
-                                jacobi::Columns<E, both>& pair) {
-  const int n = static_cast<int>(task.r.rows), lane = threadIdx.x % 32;
-#pragma unroll
-  for (int side = 0; side < 4; ++side) {
-    const int j = seat.column(side);
+/// too, by something tiny. With `both`, Y = I.
+template <bool both>
+__device__ void load_transposed(const SmallSvd& task, double factor, const jacobi::Table& table,
+                                const jacobi::Seat<both>& seat) {
+  if (!seat.taken()) return;
+  const int lane = threadIdx.x % 32;
+  for (int k = 0; k < seat.own; ++k) {
+    const int j = seat.column(k);
+    const auto element = [&](int i) { return j <= i ? task.r.data[j + i * task.r.ld] * factor : 0.0; };
     double most = 0;
-#pragma unroll
-    for (int h = 0; h < E; ++h) {
-      const int i = lane + 32 * h;
-      pair.x[side][h] = i < n && j <= i ? task.r.data[j + i * task.r.ld] * factor : 0.0;
-      most = fmax(most, fabs(pair.x[side][h]));
-      if constexpr (both) pair.y[side][h] = i == j && j < n ? 1.0 : 0.0;
-    }
+    for (int i = lane; i < table.n; i += 32) most = fmax(most, fabs(element(i)));
 #pragma unroll
     for (int d = 16; d > 0; d /= 2) most = fmax(most, __shfl_xor_sync(0xffffffffu, most, d));
     const double least = fmax(most * 0x1p-60, 0x1p-200);
-#pragma unroll
-    for (int h = 0; h < E; ++h) {
-      double& x = pair.x[side][h];
-      if (lane + 32 * h == j && j < n && fabs(x) < least) x = copysign(least, x);
+    for (int i = lane; i < table.n; i += 32) {
+      const double x = element(i);
+      const bool pivot = i == j;
+      seat.x(k)[i] = pivot && fabs(x) < least ? copysign(least, x) : x;
+      if constexpr (both) seat.y(k)[i] = pivot ? 1.0 : 0.0;
     }
   }
+  seat.clear_rest();
 }
 
 /// L of G, or of V0ᵀ G V0; shared: the packed triangle in block 0.
-template <int E, bool both>
+template <bool both>
 __device__ Scale load_from_gram(const SmallSvd& task, const Crew& crew, Scale scale, double* shared,
-                                const jacobi::Seat<E, both>& seat, jacobi::Columns<E, both>& pair) {
+                                const jacobi::Table& table, const jacobi::Seat<both>& seat) {
   __shared__ double s_shift;
   const int n = crew.n, lane = threadIdx.x % 32;
   const double factor = scale.factor() * scale.factor();
@@ -210,33 +232,41 @@ __device__ Scale load_from_gram(const SmallSvd& task, const Crew& crew, Scale sc
           if (i >= j) first.column(j)[i] = x;
         });
   } else if (cluster_rank() == 0) {
-    for (int j = threadIdx.x / 32; j < n; j += warps)
+    for (int j = threadIdx.x / 32; j < n; j += warps())
       for (int i = j + lane; i < n; i += 32) mine.column(j)[i] = g(i, j);
   }
   crew.sync();
   if (cluster_rank() == 0) {
     double trace = 0;
-    for (int j = threadIdx.x; j < n; j += 32 * warps) trace += mine.column(j)[j];
+    for (int j = threadIdx.x; j < n; j += threads()) trace += mine.column(j)[j];
     trace = block_reduce(trace, 0.0, Add{});
     if (threadIdx.x == 0) {
       s_shift = fmax(n * 0x1p-52 * trace, 0x1p-200);
       for (int k = 1; k < crew.blocks; ++k) *in_block(&s_shift, k) = s_shift;
     }
     __syncthreads();
-    for (int j = threadIdx.x; j < n; j += 32 * warps) mine.column(j)[j] += s_shift;
+    for (int j = threadIdx.x; j < n; j += threads()) mine.column(j)[j] += s_shift;
     cholesky(mine, s_shift / 16);
   }
   crew.sync();
+  constexpr int pieces = jacobi::most_rows / 32;
+  double column[seat.own][pieces];
 #pragma unroll
-  for (int side = 0; side < 4; ++side) {
-    const int j = seat.column(side);
+  for (int k = 0; k < seat.own; ++k)
 #pragma unroll
-    for (int h = 0; h < E; ++h) {
-      const int i = lane + 32 * h;
-      pair.x[side][h] = seat.taken() && i < n && j <= i ? first.column(j)[i] : 0.0;
+    for (int h = 0; h < pieces; ++h) {
+      const int i = lane + 32 * h, j = seat.column(k);
+      column[k][h] = seat.taken() && i < n && j <= i ? first.column(j)[i] : 0.0;
     }
+  crew.sync();  // the seats use the same memory
+  if (seat.taken()) {
+#pragma unroll
+    for (int k = 0; k < seat.own; ++k)
+#pragma unroll
+      for (int h = 0; h < pieces; ++h)
+        if (lane + 32 * h < n) seat.x(k)[lane + 32 * h] = column[k][h];
+    seat.clear_rest();
   }
-  crew.sync();  // the sweeps use the same memory
   scale.shift = s_shift;
   return scale;
 }
@@ -249,19 +279,20 @@ struct Spectrum {
   double poison;       // 0, or NaN when anything is
 };
 
-template <int E, bool both>
-__device__ void sort(const Crew& crew, const Scale& scale, const jacobi::Seat<E, both>& seat,
-                     const jacobi::Columns<E, both>& pair, Spectrum& out) {
+template <bool both>
+__device__ void sort(const Crew& crew, const Scale& scale, const jacobi::Seat<both>& seat, Spectrum& out) {
   const int n = crew.n, lane = threadIdx.x % 32;
-  if (seat.taken() && lane < crew.blocks)
-    for (int side = 0; side < 4; ++side)
-      if (seat.column(side) < n) in_block(out.s_square, lane)[seat.column(side)] = pair.square[side];
+  if (seat.taken())
+    for (int k = 0; k < seat.own; ++k) {
+      const double square = seat.square(k);
+      if (lane < crew.blocks && seat.column(k) < n) in_block(out.s_square, lane)[seat.column(k)] = square;
+    }
   crew.sync();
   bool bad = false;
-  for (int j = threadIdx.x; j < n; j += 32 * warps) bad = !isfinite(out.s_square[j]) || bad;
+  for (int j = threadIdx.x; j < n; j += threads()) bad = !isfinite(out.s_square[j]) || bad;
   bad = __syncthreads_or(bad) != 0;
   out.poison = bad ? nan("") : 0.0;
-  for (int j = threadIdx.x / 32; j < n; j += warps) {
+  for (int j = threadIdx.x / 32; j < n; j += warps()) {
     int place = 0;
     const double square = out.s_square[j];
     for (int i = lane; i < n; i += 32)
@@ -276,22 +307,18 @@ __device__ void sort(const Crew& crew, const Scale& scale, const jacobi::Seat<E,
 }
 
 /// Normalized columns to their places.
-template <int E, bool both>
-__device__ void store_vectors(const Crew& crew, const Spectrum& spectrum, const jacobi::Seat<E, both>& seat,
-                              const jacobi::Columns<E, both>& pair, double* v, Index ld, const SmallSvd& task) {
+template <bool both>
+__device__ void store_vectors(const Crew& crew, const Spectrum& spectrum, const jacobi::Seat<both>& seat, double* v,
+                              Index ld, const SmallSvd& task) {
   if (!seat.taken()) return;
-#pragma unroll
-  for (int side = 0; side < 4; ++side) {
-    const int j = seat.column(side);
+  for (int k = 0; k < seat.own; ++k) {
+    const int j = seat.column(k);
     if (j >= crew.n) continue;
     const int place = spectrum.s_place[j];
-    const double inverse = rsqrt(pair.square[side]) + spectrum.poison;
-#pragma unroll
-    for (int h = 0; h < E; ++h) {
-      const int i = threadIdx.x % 32 + 32 * h;
-      if (i >= crew.n) continue;
-      v[i + place * ld] = pair.x[side][h] * inverse;
-      if constexpr (both) task.u.data[i + place * task.u.ld] = pair.y[side][h] + spectrum.poison;
+    const double inverse = rsqrt(spectrum.s_square[j]) + spectrum.poison;
+    for (int i = threadIdx.x % 32; i < crew.n; i += 32) {
+      v[i + place * ld] = seat.x(k)[i] * inverse;
+      if constexpr (both) task.u.data[i + place * task.u.ld] = seat.y(k)[i] + spectrum.poison;
     }
   }
 }
@@ -315,55 +342,59 @@ __device__ void turn_back(const SmallSvd& task, const Crew& crew) {
       [&](int i, int j, double x) { task.v.data[i + j * task.v.ld] = x; });
 }
 
-__device__ void form_product(const SmallSvd& task, const Crew& crew, const double* s_sigma) {
+/// s_weight: n, scratch.
+__device__ void form_product(const SmallSvd& task, const Crew& crew, const double* s_sigma, double* s_weight) {
   const auto v = [&](int i, int j) { return task.v.data[i + j * task.v.ld]; };
   const auto out = [&](int i, int j, double x) { task.result.data[i + j * task.result.ld] = x; };
+  for (int k = threadIdx.x; k < crew.n; k += threads()) {  // NaN stays
+    const double s = s_sigma[k];
+    s_weight[k] = task.product == Product::whiten ? 1 / s : s <= task.threshold ? 0.0 : 1 - task.threshold / s;
+  }
+  __syncthreads();
   if (task.product == Product::threshold) {
-    const auto weight = [&](int k) {  // NaN stays
-      return s_sigma[k] <= task.threshold ? 0.0 : 1 - task.threshold / s_sigma[k];
-    };
-    multiply(crew, false, [&](int i, int k) { return v(i, k) * weight(k); }, [&](int k, int j) { return v(j, k); }, out);
+    multiply(
+        crew, false, [&](int i, int k) { return v(i, k) * s_weight[k]; }, [&](int k, int j) { return v(j, k); }, out);
   } else {
     for (int j = crew.rank(); j < crew.n; j += crew.size())
-      for (int i = threadIdx.x % 32; i < crew.n; i += 32) out(i, j, v(i, j) / s_sigma[j]);
+      for (int i = threadIdx.x % 32; i < crew.n; i += 32) out(i, j, v(i, j) * s_weight[j]);
   }
 }
 
-/// Thread map: a warp per four columns; all eight warps share the rest. Shared memory: the columns on their way or the packed
-/// triangle, then squares and sigma (n + 1 each), then places.
-template <int E, bool both>
-__global__ void __launch_bounds__(32 * warps, 1)
+/// Thread map: eight warps per seat; all share the rest. Shared memory: the seats (Table) or the packed triangle, then
+/// squares and sigma (n + 1 each), then places.
+template <int seats, bool both>
+__global__ void __launch_bounds__(32 * jacobi::seat_warps * seats, 1)
     small_svd_kernel(const std::int32_t* condition, SmallSvd task, Table table, int buffer) {
   if (skipped(condition)) return;
   extern __shared__ double shared[];
+  __shared__ jacobi::Exchange s_exchange[seats];
   const int n = table.n;
   const Crew crew{n, table.blocks};
   Spectrum spectrum{shared + buffer, shared + buffer + n + 1, reinterpret_cast<int*>(shared + buffer + 2 * (n + 1)), 0};
-  jacobi::Seat<E, both> seat(table, shared);
-  jacobi::Columns<E, both> pair;
-  Scale scale = find_scale(task);
-  crew.sync();  // all blocks are there
+  jacobi::Seat<both> seat(table, shared, s_exchange);
+  Scale scale = find_scale(task, crew);
   if constexpr (both) {
-    load_transposed(task, scale.factor(), seat, pair);
+    load_transposed(task, scale.factor(), table, seat);
   } else {
     if (task.gram)
-      scale = load_from_gram(task, crew, scale, shared, seat, pair);
+      scale = load_from_gram(task, crew, scale, shared, table, seat);
     else
-      load_transposed(task, scale.factor(), seat, pair);
+      load_transposed(task, scale.factor(), table, seat);
   }
-  jacobi::run(table, seat, pair, n * task.accuracy * task.accuracy);
-  sort(crew, scale, seat, pair, spectrum);
+  crew.sync();
+  jacobi::run(table, seat, task.accuracy);
+  sort(crew, scale, seat, spectrum);
   const bool guessed = task.gram && task.guess.data != nullptr;
-  store_vectors(crew, spectrum, seat, pair, guessed ? task.work : task.v.data, guessed ? n : task.v.ld, task);
+  store_vectors(crew, spectrum, seat, guessed ? task.work : task.v.data, guessed ? n : task.v.ld, task);
   if (guessed) turn_back(task, crew);
   if (cluster_rank() == 0) {
-    for (int j = threadIdx.x; j < n; j += 32 * warps) task.sigma[j] = spectrum.s_sigma[j];
+    for (int j = threadIdx.x; j < n; j += threads()) task.sigma[j] = spectrum.s_sigma[j];
     if (threadIdx.x == 0 && task.failed != nullptr &&
         !(spectrum.s_sigma[0] < task.most_condition * spectrum.s_sigma[n - 1]))
       *task.failed = 1;
   }
   crew.sync();
-  if (task.product != Product::none) form_product(task, crew, spectrum.s_sigma);
+  if (task.product != Product::none) form_product(task, crew, spectrum.s_sigma, spectrum.s_square);
 }
 
 struct Geometry {
@@ -373,31 +404,66 @@ struct Geometry {
 
 int compute_capability_major() { return device_attribute(cudaDevAttrComputeCapabilityMajor); }
 
-/// How many blocks share n columns: as many as have work, where there are clusters.
-Geometry geometry(int n, bool both, bool gram, int major) {
-  Geometry g;
-  const int seats = std::max((n + 3) / 4, 1);
+template <int seats>
+auto choose(bool both) {
+  return both ? small_svd_kernel<seats, true> : small_svd_kernel<seats, false>;
+}
+
+constexpr int static_bytes = 6144;  // of shared memory, rounded up
+
+/// Blocks of the largest cluster that this device runs when each fills a multiprocessor.
+int largest_cluster() {
+  constexpr int portable = 8, most_devices = 64;
+  static std::array<std::atomic<int>, most_devices> known{};  // 0: not yet
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  std::atomic<int>* const mine = device < most_devices ? &known[static_cast<std::size_t>(device)] : nullptr;
+  if (mine != nullptr && *mine != 0) return *mine;
   int blocks = 1;
-  while (major >= 9 && blocks < most_blocks && seats > 4 * blocks) blocks *= 2;
+  if (compute_capability_major() >= 9) {
+    auto* const kernel = choose<1>(true);
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(most_blocks);
+    config.blockDim = dim3(32 * jacobi::seat_warps);
+    config.dynamicSmemBytes = static_cast<std::size_t>(shared_memory_limit() - static_bytes);
+    cudaLaunchAttribute cluster{};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {most_blocks, 1, 1};
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(config.dynamicSmemBytes)),
+               "cudaFuncSetAttribute(small_svd)");
+    int clusters = 0;
+    const bool large = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+                       cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0;
+    if (!large) (void)cudaGetLastError();
+    blocks = large ? most_blocks : portable;
+  }
+  if (mine != nullptr) *mine = blocks;
+  return blocks;
+}
+
+/// How many blocks, of at most `most`, share n columns: one for every seat, or for two.
+Geometry geometry(int n, bool both, bool gram, int most) {
+  Geometry g;
+  const int seats = (n + jacobi::pair - 1) / jacobi::pair;
+  int blocks = std::min(most, 2);  // stores into shared memory of a block want a cluster
+  while (blocks < most && seats > blocks) blocks *= 2;
   g.table = {n, seats, (seats + blocks - 1) / blocks, blocks};
   g.buffer = std::max(g.table.doubles(both), gram ? Packed::size(n) : 0);
   g.bytes = (g.buffer + 2 * (n + 1)) * 8 + (n + 1) * 4;
   return g;
 }
 
-template <int E>
-auto choose(bool both) {
-  return both ? small_svd_kernel<E, true> : small_svd_kernel<E, false>;
-}
-
 }  // namespace
 
 std::int32_t max_small_svd() {
-  const int major = compute_capability_major(), limit = shared_memory_limit() - 2048;  // what is static, rounded up
+  const int limit = shared_memory_limit() - static_bytes, most = largest_cluster();
   int n = 1;
-  while (n < most_columns) {
-    const Geometry next = geometry(n + 1, true, false, major), packed = geometry(n + 1, false, true, major);
-    if (std::max(next.bytes, packed.bytes) > limit || next.table.per_block > warps) break;
+  while (n < jacobi::most_rows) {
+    const Geometry next = geometry(n + 1, true, false, most), packed = geometry(n + 1, false, true, most);
+    if (std::max(next.bytes, packed.bytes) > limit || next.table.per_block > 2) break;
     ++n;
   }
   return n;
@@ -411,13 +477,16 @@ void launch_small_svd(const Launch& launch, const SmallSvd& task) {
   detail::check(n <= max_small_svd(), ErrorCode::invalid_argument, "small_svd of ", n,
                 " columns: this device takes up to ", max_small_svd());
   const bool both = task.u.data != nullptr;
-  const Geometry g = geometry(n, both, task.gram, compute_capability_major());
-  auto* const kernel = n <= 32 ? choose<1>(both) : n <= 64 ? choose<2>(both) : n <= 128 ? choose<4>(both) : choose<8>(both);
+  const Geometry g = geometry(n, both, task.gram, largest_cluster());
+  auto* const kernel = g.table.per_block == 1 ? choose<1>(both) : choose<2>(both);
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, g.bytes),
              "cudaFuncSetAttribute(small_svd)");
+  if (g.table.blocks == most_blocks)
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+               "cudaFuncSetAttribute(small_svd)");
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(static_cast<unsigned>(g.table.blocks));
-  config.blockDim = dim3(32 * warps);
+  config.blockDim = dim3(static_cast<unsigned>(32 * jacobi::seat_warps * g.table.per_block));
   config.dynamicSmemBytes = static_cast<std::size_t>(g.bytes);
   config.stream = launch.stream;
   cudaLaunchAttribute cluster{};
