@@ -8,6 +8,7 @@
 #include <cli/measures.hpp>
 #include <cli/outputs.hpp>
 #include <cli/pivoted.hpp>
+#include <cli/sparse.hpp>
 #include <io/matrix_file.hpp>
 #include <qrane/qr.hpp>
 
@@ -23,6 +24,8 @@ struct QrOptions {
   std::string perm;
   std::string pivoting = "automatic";
   double tolerance = -1;
+  bool sparse = false, dense = false;
+  std::string ordering;
 };
 
 enum class Mode { r, thin, full };
@@ -151,9 +154,24 @@ int run_with_pivots(const QrOptions& options) {
                       options.truncate});
 }
 
+int run_without_spreading(const QrOptions& options) {
+  using detail::check;
+  constexpr auto bad = ErrorCode::invalid_argument;
+  check(!options.dense, bad, "--sparse and --dense exclude each other");
+  check(!options.pivot, bad, "--pivot: a sparse matrix is factored with rank detection instead");
+  check(options.q.empty() && (options.mode.empty() || options.mode == "r"), bad,
+        "--sparse makes R alone: a sparse Q is not written");
+  check(options.algorithm == "automatic", bad, "--algorithm ", options.algorithm, ": --sparse takes --ordering instead");
+  check(!options.explain, bad, "--explain: the shape of a sparse factorization is what `qrane analyze` prints");
+  return run_sparse_qr({options.common, options.a, options.r, options.perm, options.ordering, options.tolerance});
+}
+
 int run(const QrOptions& options) {
+  if (options.sparse) return run_without_spreading(options);
+  detail::check(options.ordering.empty(), ErrorCode::invalid_argument, "--ordering ", options.ordering,
+                ": there is an ordering with --sparse only");
   if (options.pivot) return run_with_pivots(options);
-  detail::check(options.perm.empty(), ErrorCode::invalid_argument, "--perm: there is a permutation with --pivot only: ",
+  detail::check(options.perm.empty(), ErrorCode::invalid_argument, "--perm: there is a permutation with --pivot or --sparse only: ",
                 options.perm);
   const Mode mode = pick_mode(options);
   algorithm_from_string(options.algorithm);  // a wrong name is refused before a large file is read
@@ -171,8 +189,8 @@ int run(const QrOptions& options) {
 
 Command add_qr_command(CLI::App& parent) {
   auto options = std::make_shared<QrOptions>();
-  CLI::App* app = parent.add_subcommand("qr", "factor a dense matrix: A = Q R");
-  app->add_option("A", options->a, "matrix file (a sparse .mtx is spread out)")->required();
+  CLI::App* app = parent.add_subcommand("qr", "factor a matrix: A = Q R");
+  app->add_option("A", options->a, "matrix file (a sparse .mtx is spread out without --sparse)")->required();
   app->add_option("--r", options->r, "write R here")->type_name("FILE");
   app->add_option("--q", options->q, "write Q here")->type_name("FILE");
   app->add_option("--mode", options->mode,
@@ -184,10 +202,16 @@ Command add_qr_command(CLI::App& parent) {
   app->add_flag("--pivot", options->pivot, "pivot columns: A P = Q R with a falling diagonal, and the rank");
   app->add_option("--pivoting", options->pivoting, "with --pivot: automatic, exact or randomized")->type_name("NAME");
   app->add_option("--tolerance", options->tolerance,
-                  "with --pivot: where the rank ends, relative to R's first diagonal element")
+                  "with --pivot: where the rank ends, relative to R's first diagonal element; with --sparse: columns "
+                  "whose remaining norm is at most this are dropped")
       ->type_name("T");
   app->add_flag("--truncate", options->truncate, "with --pivot: factor no further than the rank");
-  app->add_option("--perm", options->perm, "with --pivot: write the column indices (0-based) here")->type_name("FILE");
+  app->add_option("--perm", options->perm, "with --pivot, --sparse: write the column indices (0-based) here")
+      ->type_name("FILE");
+  app->add_flag("--sparse", options->sparse, "sparse QR, A P = Q R: R as .mtx, its permutation, its rank");
+  app->add_flag("--dense", options->dense, "spread a sparse .mtx out (as without --sparse)");
+  app->add_option("--ordering", options->ordering, "with --sparse: automatic, colamd, amd, metis or natural")
+      ->type_name("NAME");
   add_common_options(*app, options->common);
   return {app, [options] { return run(*options); }};
 }

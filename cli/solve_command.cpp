@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// `qrane solve A b`: the least-squares solution for each column of b; of least norm when A is wide or deficient.
+// `qrane solve A b`: the least-squares solution for each column of b; of least norm when A is wide or deficient. Sparse
+// matrices: cli/sparse.hpp.
 #include <chrono>
 #include <memory>
 
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
 #include <cli/outputs.hpp>
+#include <cli/sparse.hpp>
 #include <io/matrix_file.hpp>
 #include <qrane/least_squares.hpp>
 
@@ -15,30 +17,8 @@ namespace {
 struct SolveCommandOptions {
   CommonOptions common;
   std::string a, b, x;
+  bool sparse = false, dense = false;
 };
-
-/// 2-norms of the columns, safe from overflow.
-template <class T>
-std::vector<double> column_norms(MatrixView<const T> a) {
-  std::vector<double> norms;
-  for (Index j = 0; j < a.cols; ++j) {
-    long double sum = 0;
-    for (Index i = 0; i < a.rows; ++i) {
-      const long double v = a.data[i + j * a.ld];
-      sum += v * v;
-    }
-    norms.push_back(static_cast<double>(std::sqrt(sum)));
-  }
-  return norms;
-}
-
-/// "1.2e-05" for one right-hand side, "1.2e-05 ... 3e-05 (smallest, largest)" for many.
-std::string norms_line(const std::vector<double>& norms) {
-  if (norms.empty()) return "none: b has no columns";
-  const auto [low, high] = std::minmax_element(norms.begin(), norms.end());
-  if (norms.size() == 1) return brief(norms.front(), 6);
-  return detail::concat(brief(*low, 6), " to ", brief(*high, 6), " over ", norms.size(), " right-hand sides");
-}
 
 template <class T>
 int solve(const SolveCommandOptions& options, const Context& context, Precision precision) {
@@ -100,6 +80,9 @@ int run(const SolveCommandOptions& options) {
   const io::MatrixFileInfo a = io::probe_matrix(options.a), b = io::probe_matrix(options.b);
   detail::check(a.rows == b.rows, ErrorCode::invalid_argument, options.b, " has ", b.rows, " rows, but ", options.a,
                 " is ", shape(a.rows, a.cols), ": the right-hand sides must have as many rows as the matrix");
+  detail::check(!options.sparse || !options.dense, ErrorCode::invalid_argument, "--sparse and --dense exclude each other");
+  if (options.sparse || (a.sparse && !options.dense))
+    return run_sparse_solve({options.common, options.a, options.b, options.x});
   const bool single = a.single_precision && b.single_precision;
   const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
   check_outputs({{"--x", options.x}, {"--json", options.common.json, false}});
@@ -112,11 +95,14 @@ int run(const SolveCommandOptions& options) {
 Command add_solve_command(CLI::App& parent) {
   auto options = std::make_shared<SolveCommandOptions>();
   CLI::App* app = parent.add_subcommand("solve", "least squares: the x that makes A x nearest to b");
-  app->add_option("A", options->a, "matrix file (a sparse .mtx is spread out)")->required();
+  app->add_option("A", options->a, "matrix file")->required();
   app->add_option("b", options->b, "right-hand sides, one a column")->required();
   app->add_option("--x", options->x, "write the solutions here")->type_name("FILE");
+  app->add_flag("--sparse", options->sparse, "sparse QR (a sparse .mtx gets it anyway)");
+  app->add_flag("--dense", options->dense, "spread a sparse .mtx out");
   add_common_options(*app, options->common);
-  app->footer("A wide A gets the solution of least norm; so does a rank-deficient one, with a warning.");
+  app->footer("A wide A gets the solution of least norm. A rank-deficient one gets a warning, and the solution of least "
+              "norm if it is dense, a basic one if it is sparse.");
   return {app, [options] { return run(*options); }};
 }
 

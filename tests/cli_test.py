@@ -178,6 +178,71 @@ class Matrices(CliCase):
         self.assertEqual(quiet.stdout, "")
         self.assertIn("rank-deficient", quiet.stderr)
 
+    def sparse(self, name, rows, cols, density):
+        """A random sparse matrix in a coordinate file, and dense."""
+        a = self.random.standard_normal((rows, cols)) * (self.random.random((rows, cols)) < density)
+        a[np.arange(min(rows, cols)), np.arange(min(rows, cols))] = 3
+        entries = np.argwhere(a)
+        lines = [f"{i + 1} {j + 1} {a[i, j]!r}" for i, j in entries.tolist()]
+        lines = [line.replace("np.float64(", "").replace(")", "") for line in lines]
+        self.write(name, "%%MatrixMarket matrix coordinate real general\n"
+                   f"{rows} {cols} {len(lines)}\n" + "\n".join(lines) + "\n")
+        return a
+
+    def test_sparse_solve(self):
+        a = self.sparse("a.mtx", 90, 30, 0.1)
+        b = self.random.standard_normal((90, 3))
+        self.save("b.npy", b)
+        for flags in ([], ["--sparse"], ["--dense"]):
+            self.good("solve", "a.mtx", "b.npy", "--x", "x.npy", "--json", "j.json", *flags)
+            expected = np.linalg.lstsq(a, b, rcond=None)[0]
+            np.testing.assert_allclose(self.load("x.npy"), expected, atol=1e-11)
+            said = self.json("j.json")
+            np.testing.assert_allclose(said["residual_norms"], np.linalg.norm(b - a @ expected, axis=0), rtol=1e-10)
+            self.assertEqual((said["rank"], said["full_rank"], said["rank_deficient"]), (30, 30, False))
+            self.assertEqual(said.get("sparse", False), flags != ["--dense"])
+        single = self.good("solve", "a.mtx", "b.npy", "--x", "x.npy", "--precision", "f32")
+        np.testing.assert_allclose(self.load("x.npy"), expected, atol=1e-3)
+        self.assertIn("f32", single.stdout)
+        self.bad("solve", "a.mtx", "b.npy", "--sparse", "--dense", words=["--sparse", "--dense"])
+
+    def test_sparse_solve_of_wide_and_deficient_matrices(self):
+        a = self.sparse("wide.mtx", 12, 40, 0.15)
+        b = self.random.standard_normal((12, 1))
+        self.save("b.npy", b)
+        self.good("solve", "wide.mtx", "b.npy", "--x", "x.npy")
+        np.testing.assert_allclose(self.load("x.npy"), np.linalg.pinv(a) @ b, atol=1e-11)
+        self.write("zero.mtx", "%%MatrixMarket matrix coordinate real general\n12 4 2\n1 1 2\n3 4 1\n")
+        done = self.good("solve", "zero.mtx", "b.npy", "--x", "x.npy", "--json", "j.json")
+        self.assertIn("rank 2 of 4", done.stderr)
+        self.assertEqual(self.json("j.json")["rank"], 2)
+        np.testing.assert_allclose(self.load("x.npy").ravel(), [b[0, 0] / 2, 0, 0, b[2, 0]], atol=1e-14)
+
+    def test_sparse_qr(self):
+        a = self.sparse("a.mtx", 70, 25, 0.12)
+        for ordering in ("automatic", "colamd", "amd", "natural"):
+            self.good("qr", "a.mtx", "--sparse", "--ordering", ordering, "--r", "r.mtx", "--perm", "p.npy", "--json",
+                      "j.json")
+            lines = (self.dir / "r.mtx").read_text().split("\n")
+            lines = [line for line in lines if line and not line.startswith("%")]
+            rows, cols, count = map(int, lines[0].split())
+            self.assertEqual((rows, cols, count), (25, 25, len(lines) - 1))
+            r = np.zeros((rows, cols))
+            for line in lines[1:]:
+                i, j, value = line.split()
+                r[int(i) - 1, int(j) - 1] = float(value)
+            np.testing.assert_array_equal(np.tril(r, -1), 0)
+            p = self.load("p.npy").ravel().astype(int)
+            np.testing.assert_allclose(r.T @ r, (a.T @ a)[np.ix_(p, p)], atol=1e-11)
+            said = self.json("j.json")
+            self.assertEqual((said["rank"], said["entries"]), (25, np.count_nonzero(a)))
+            self.assertTrue(said["flops"] > 0 and said["peak_bytes"] > 0 and said["fronts"] > 0)
+        for flags, word in ((["--q", "q.npy"], "Q"), (["--pivot"], "--pivot"), (["--r", "r.npy"], ".mtx"),
+                            (["--ordering", "best"], "best"), (["--explain"], "analyze"), (["--mode", "full"], "Q"),
+                            (["--dense"], "--dense"), (["--algorithm", "tsqr"], "--ordering")):
+            self.bad("qr", "a.mtx", "--sparse", *flags, words=[word])
+        self.bad("qr", "a.mtx", "--ordering", "amd", words=["--sparse"])
+
     def test_svd(self):
         for precision in ("f32", "f64"):
             scalar, tolerance = self.limits(precision)

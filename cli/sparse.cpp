@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cli/sparse.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <cli/outputs.hpp>
+#include <io/matrix_file.hpp>
+#include <io/matrix_market.hpp>
+#include <qrane/sparse_qr.hpp>
+
+namespace qrane::cli {
+namespace {
+
+using sparse::AnalysisFacts;
+using sparse::FactorFacts;
+
+/// A file's matrix in the precision of the work, as compressed columns.
+template <class T>
+struct Loaded {
+  explicit Loaded(const std::string& path) : a(io::read_sparse(path)) {
+    io::require_finite(path, a);
+    values.assign(a.values.begin(), a.values.end());
+  }
+  sparse::SparseView<T> view() const {
+    return sparse::by_columns<T>(a.rows, a.cols, a.col_ptr.data(), a.row_idx.data(), values.data());
+  }
+  sparse::SparseView<T> transposed() const {
+    return sparse::by_rows<T>(a.cols, a.rows, a.col_ptr.data(), a.row_idx.data(), values.data());
+  }
+  io::Sparse<double> a;
+  std::vector<T> values;
+};
+
+void say_analysis(const Words& say, const AnalysisFacts& facts) {
+  say("ordering       ", to_string(facts.ordering), ", ", facts.fronts, " fronts, ", facts.levels, " levels, ",
+      facts.singletons, " singletons");
+  say("flops          ", brief(facts.flops), ", ", brief(facts.intensity), " for each byte of the factors");
+  say("analysis       ", brief(facts.order_seconds + facts.tree_seconds + facts.layout_seconds), " s");
+}
+
+double gflops(const FactorFacts& facts) { return facts.seconds > 0 ? facts.flops / facts.seconds * 1e-9 : 0; }
+
+void say_factor(const Words& say, const Context& context, const FactorFacts& facts) {
+  say("factorization  ", brief(facts.seconds), " s, ", brief(gflops(facts)), " GFLOP/s on ", facts.threads,
+      facts.threads == 1 ? " CPU thread" : " CPU threads",
+      context.backend() == Backend::cpu ? "" : "  (sparse matrices are factored on the CPU for now)");
+  say("peak memory    ", brief(static_cast<double>(facts.peak_bytes) / (1 << 20)), " MiB of fronts and factors");
+}
+
+void say_rank(const Words& say, const FactorFacts& facts, Index full) {
+  say("rank           ", facts.rank, " of ", full, facts.rank < full ? "  ** RANK-DEFICIENT **" : "");
+}
+
+Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
+  const Index full = std::min(analysis.rows, analysis.cols);
+  return {{"sparse", true},
+          {"factored_on", to_string(facts.backend)},
+          {"threads", facts.threads},
+          {"entries", analysis.entries},
+          {"ordering", to_string(analysis.ordering)},
+          {"fronts", analysis.fronts},
+          {"levels", analysis.levels},
+          {"singletons", analysis.singletons},
+          {"r_entries", analysis.r_entries_exact},
+          {"r_entries_stored", analysis.r_entries},
+          {"flops", analysis.flops},
+          {"intensity", analysis.intensity},
+          {"order_seconds", analysis.order_seconds},
+          {"tree_seconds", analysis.tree_seconds},
+          {"layout_seconds", analysis.layout_seconds},
+          {"factor_seconds", facts.seconds},
+          {"gflops", gflops(facts)},
+          {"peak_bytes", facts.peak_bytes},
+          {"rank", facts.rank},
+          {"full_rank", full},
+          {"rank_deficient", facts.rank < full},
+          {"tolerance", facts.tolerance},
+          {"dropped_norm", facts.dropped_norm}};
+}
+
+template <class T>
+int factor(const SparseQrCommand& options, const Context& context, Precision precision) {
+  const Loaded<T> a(options.a);
+  sparse::AnalyzeOptions analyze_options;
+  if (!options.ordering.empty()) analyze_options.ordering = sparse::ordering_from_string(options.ordering);
+  detail::check(analyze_options.ordering != sparse::Ordering::given, ErrorCode::invalid_argument,
+                "--ordering given: there is no permutation to give");
+  sparse::FactorOptions<T> factor_options;
+  factor_options.tolerance = options.tolerance;
+  factor_options.q = sparse::KeepQ::discard;
+  const sparse::Analysis analysis = sparse::analyze(context, a.view(), analyze_options);
+  const sparse::Factor<T> f = analysis.factor(a.view(), factor_options);
+
+  const Words say(options.common.quiet);
+  say("matrix         ", options.a, ": ", shape(a.a.rows, a.a.cols), ", ", a.a.nonzeros(), " entries");
+  say("device         ", describe_line(context, precision));
+  say_analysis(say, analysis.facts());
+  say_factor(say, context, f.facts());
+  say_rank(say, f.facts(), std::min(f.rows(), f.cols()));
+  if (!options.r.empty()) {
+    sparse::SparseMatrix<T> r = f.r();
+    const io::Sparse<T> out{r.rows, r.cols, std::move(r.pointers), std::move(r.row_indices), std::move(r.values)};
+    io::write_matrix_market(options.r, out);
+    say("R              ", shape(out.rows, out.cols), ", ", out.nonzeros(), " entries in ", options.r);
+  }
+  if (!options.perm.empty()) {
+    const std::vector<Index> permutation = f.permutation();
+    io::Dense<double> p{static_cast<Index>(permutation.size()), 1, {permutation.begin(), permutation.end()}};
+    io::write_dense(options.perm, p);
+    say("permutation    ", shape(p.rows, 1), " in ", options.perm);
+  }
+  Json json = cli::describe(context, precision);
+  json.update({{"file", options.a}, {"rows", f.rows()}, {"cols", f.cols()}});
+  json.update(describe(analysis.facts(), f.facts()));
+  write_json(options.common.json, json);
+  return exit_success;
+}
+
+template <class T>
+int solve(const SparseSolveCommand& options, const Context& context, Precision precision) {
+  const Loaded<T> a(options.a);
+  const io::Dense<T> b = io::read_dense<T>(options.b);
+  io::require_finite(options.b, b);
+  const bool wide = a.a.rows < a.a.cols;
+
+  const auto start = std::chrono::steady_clock::now();
+  const sparse::SparseView<T> tall = wide ? a.transposed() : a.view();
+  sparse::FactorOptions<T> factor_options;
+  if (!wide && b.cols > 0) {  // Qᵀ b on the fly takes less memory than Q
+    factor_options.q = sparse::KeepQ::discard;
+    factor_options.rhs = b.view();
+  }
+  const sparse::Analysis analysis = sparse::analyze(context, tall);
+  const sparse::Factor<T> f = analysis.factor(tall, factor_options);
+  const auto factored = std::chrono::steady_clock::now();
+  const sparse::SparseSolution<T> solution = wide         ? f.solve_transposed(b.view())
+                                             : b.cols > 0 ? f.solve()
+                                                          : f.solve(b.view());
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - start).count();
+  const double solve_seconds = std::chrono::duration<double>(now - factored).count();
+
+  const Words say(options.common.quiet);
+  const MatrixView<const T> x = solution.x.view();
+  say("matrix         ", options.a, ": ", shape(a.a.rows, a.a.cols), ", ", a.a.nonzeros(),
+      " entries, right-hand sides: ", b.cols);
+  say("device         ", describe_line(context, precision));
+  say_analysis(say, analysis.facts());
+  say_factor(say, context, f.facts());
+  say("time           ", brief(seconds), " s in all");
+  say_rank(say, f.facts(), solution.full);
+  say("residual norm  ", norms_line(solution.residual_norms));
+  say("solution norm  ", norms_line(column_norms<T>(x)));
+  if (solution.deficient()) {
+    complain(detail::concat("warning: ", options.a, " is rank-deficient: rank ", solution.rank, " of ", solution.full,
+                            wide ? "; equations that depend on the others were left out"
+                                 : "; many x fit equally well, and this one is zero in the columns that depend on "
+                                   "the others"));
+  }
+  if (!options.x.empty()) {
+    io::write_dense<T>(options.x, x);
+    say("x              ", shape(x.rows, x.cols), " in ", options.x);
+  }
+  Json json = cli::describe(context, precision);
+  json.update({{"file", options.a},
+               {"right_hand_side", options.b},
+               {"rows", a.a.rows},
+               {"cols", a.a.cols},
+               {"right_hand_sides", b.cols},
+               {"seconds", seconds},
+               {"solve_seconds", solve_seconds}});
+  json.update(describe(analysis.facts(), f.facts()));
+  json.update({{"residual_norms", solution.residual_norms},
+               {"right_hand_side_norms", column_norms<T>(b.view())},
+               {"solution_norms", column_norms<T>(x)}});
+  write_json(options.common.json, json);
+  return exit_success;
+}
+
+}  // namespace
+
+std::string norms_line(const std::vector<double>& norms) {
+  if (norms.empty()) return "none: b has no columns";
+  const auto [low, high] = std::minmax_element(norms.begin(), norms.end());
+  if (norms.size() == 1) return brief(norms.front(), 6);
+  return detail::concat(brief(*low, 6), " to ", brief(*high, 6), " over ", norms.size(), " right-hand sides");
+}
+
+int run_sparse_qr(const SparseQrCommand& options) {
+  const Precision precision = pick_precision(options.common, Precision::f64);
+  detail::check(options.r.empty() || io::is_matrix_market_path(options.r), ErrorCode::invalid_argument, "--r ",
+                options.r, ": a sparse R is written as .mtx or .mtx.gz");
+  check_outputs({{"--r", options.r}, {"--perm", options.perm}, {"--json", options.common.json, false}});
+  const Context context = make_context(options.common, precision);
+  return with_scalar(precision, [&](auto scalar) { return factor<decltype(scalar)>(options, context, precision); });
+}
+
+int run_sparse_solve(const SparseSolveCommand& options) {
+  const Precision precision = pick_precision(options.common, Precision::f64);
+  check_outputs({{"--x", options.x}, {"--json", options.common.json, false}});
+  const Context context = make_context(options.common, precision);
+  return with_scalar(precision, [&](auto scalar) { return solve<decltype(scalar)>(options, context, precision); });
+}
+
+}  // namespace qrane::cli

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// `qrane qr A --sparse` and `qrane solve A b` of a sparse A.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <cli/common.hpp>
+
+namespace qrane::cli {
+
+struct SparseQrCommand {
+  CommonOptions common;
+  std::string a, r, perm, ordering;
+  double tolerance = -1;
+};
+int run_sparse_qr(const SparseQrCommand& options);
+
+struct SparseSolveCommand {
+  CommonOptions common;
+  std::string a, b, x;
+};
+int run_sparse_solve(const SparseSolveCommand& options);
+
+/// 2-norms of the columns, safe from overflow.
+template <class T>
+std::vector<double> column_norms(MatrixView<const T> a) {
+  std::vector<double> norms;
+  for (Index j = 0; j < a.cols; ++j) {
+    long double sum = 0;
+    for (Index i = 0; i < a.rows; ++i) {
+      const long double v = a.data[i + j * a.ld];
+      sum += v * v;
+    }
+    norms.push_back(static_cast<double>(std::sqrt(sum)));
+  }
+  return norms;
+}
+
+/// "1.2e-05" for one right-hand side, "1.2e-05 to 3e-05 over 7 right-hand sides" for many.
+std::string norms_line(const std::vector<double>& norms);
+
+}  // namespace qrane::cli
