@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 FORMAT, VERSION = "qrane-bench", 1
-MODES = {"r": "R only", "thin": "thin Q", "implicit": "implicit Q", "lapack": "LAPACK-shaped"}
+MODES = {"r": "R only", "thin": "thin Q", "full": "full Q", "implicit": "implicit Q", "lapack": "LAPACK-shaped"}
 PRECISIONS = ("f32", "f64")
 
 
@@ -23,6 +23,9 @@ GRID_KEYS = {"rows": int, "cols": int, "precision": str, "outcome": str, "floor"
 KERNEL_KEYS = {"layout": str, "rows": int, "cols": int, "outcome": str, "floor": dict}
 MEASURED_KERNEL_KEYS = {"median_ms": (int, float), "gflops": (int, float)}
 MEASURED_CASE_KEYS = {"median_ms": (int, float), "gflops": (int, float), "peers": list, "algorithm": str}
+UPDATE_KEYS = {"figure": str, "kind": str, "change": str, "rows": int, "cols": int, "k": int, "p": int, "mode": str,
+               "precision": str, "outcome": str, "floor": dict, "times": list}
+MEASURED_UPDATE_KEYS = {"median_ms": (int, float), "peers": list}
 MEASURED_BACKGROUND_KEYS = {"median_ms": (int, float), "iterations_per_second": (int, float), "convergence": list,
                             "tolerance": (int, float)}
 
@@ -57,11 +60,12 @@ def read_results(path):
     require(results, {"suite": str, "device": dict, "cases": list, "background": list, "commit": str, "date": str},
             path)
     require(results["device"], {"name": str, "backend": str}, f"{path}: device")
-    for later in ("operations", "grid", "crossovers", "kernels", "tree_shares"):  # not in files of earlier programs
+    for later in ("operations", "grid", "crossovers", "kernels", "tree_shares", "updates"):  # not in files of earlier programs
         results.setdefault(later, [])
     for kind, keys, more in (("cases", CASE_KEYS, MEASURED_CASE_KEYS),
                              ("operations", OPERATION_KEYS, MEASURED_OPERATION_KEYS),
                              ("grid", GRID_KEYS, {}), ("kernels", KERNEL_KEYS, MEASURED_KERNEL_KEYS),
+                             ("updates", UPDATE_KEYS, MEASURED_UPDATE_KEYS),
                              ("background", BACKGROUND_KEYS, MEASURED_BACKGROUND_KEYS)):
         for index, case in enumerate(results[kind]):
             where = f"{path}: {kind}[{index}]"

@@ -42,6 +42,14 @@ Json to_json_value(const std::vector<PeerTime>& peers, double flops) {
   return out;
 }
 
+Json to_json_value(const ErrorMeasures& errors) {
+  const auto value = [](double measure) { return measure == -1 ? Json() : finite(measure); };
+  return {{"residual", value(errors.residual)},
+          {"orthogonality", value(errors.orthogonality)},
+          {"limit", ErrorMeasures::limit},
+          {"how", errors.how}};
+}
+
 Json to_json_value(const QrCase& result) {
   Json out = {{"rows", result.shape.rows},
               {"cols", result.shape.cols},
@@ -63,10 +71,7 @@ Json to_json_value(const QrCase& result) {
   out["gflops"] = result.gflops();
   out["tflops"] = result.gflops() * 1e-3;
   out["share_of_floor"] = result.floor.ms / result.median_ms();
-  out["errors"] = {{"residual", finite(result.errors.residual)},
-                   {"orthogonality", result.errors.orthogonality == -1 ? Json() : finite(result.errors.orthogonality)},
-                   {"limit", ErrorMeasures::limit},
-                   {"how", result.errors.how}};
+  out["errors"] = to_json_value(result.errors);
   out["peers"] = to_json_value(result.peers, result.flops);
   return out;
 }
@@ -178,6 +183,83 @@ Json to_json_value(const BackgroundCase& result) {
   return out;
 }
 
+const char* kind_name(UpdateKind kind) {
+  switch (kind) {
+    case UpdateKind::time: return "time";
+    case UpdateKind::accuracy: return "accuracy";
+    default: return "window";
+  }
+}
+
+Json to_json_value(const UpdateTime& time) {
+  Json out = {{"method", time.method}};
+  if (!time.reason.empty()) out["reason"] = time.reason;
+  if (time.ran.empty()) return out;
+  out["ran"] = time.ran;
+  out["errors"] = to_json_value(time.errors);
+  for (const UpdateStage& stage : time.stages) out["stages"][stage.name] = stage.ms;
+  for (const NamedError& error : time.accuracy) out["accuracy"][error.name] = finite(error.value);
+  if (time.samples_ms.empty()) return out;
+  if (time.predicted_ms >= 0) out["predicted_ms"] = time.predicted_ms;
+  out["samples_ms"] = time.samples_ms;
+  out["median_ms"] = median(time.samples_ms);
+  return out;
+}
+
+Json timed(const std::vector<double>& samples) { return {{"samples_ms", samples}, {"median_ms", median(samples)}}; }
+
+Json to_json_value(const UpdateCase& result) {
+  const UpdateShape& update = result.update;
+  Json out = {{"figure", update.figure},
+              {"kind", kind_name(update.kind)},
+              {"change", to_string(update.change)},
+              {"rows", update.shape.rows},
+              {"cols", update.shape.cols},
+              {"k", update.k},
+              {"p", update.p},
+              {"mode", mode_name(update.form)},
+              {"precision", result.precision},
+              {"outcome", outcome_name(result.outcome)},
+              {"reason", result.reason},
+              {"floor", to_json_value(result.floor)}};
+  if (update.block_cols > 0) out["block_cols"] = update.block_cols;
+  out["times"] = Json::array();
+  for (const UpdateTime& time : result.times) out["times"].push_back(to_json_value(time));
+  if (result.median_ms() == 0) return out;
+  out["median_ms"] = result.median_ms();
+  out["share_of_floor"] = result.floor.ms / result.median_ms();
+  if (result.steps > 0) {
+    out["steps"] = result.steps;
+    out["refreshed"] = result.refreshed;
+    out["steps_per_second"] = 1e3 / result.median_ms();
+  }
+  out["predictions"] = Json::array();
+  for (const UpdateCandidate& candidate : result.candidates) {
+    Json entry = {{"method", to_string(candidate.method)}};
+    if (candidate.excluded.empty())
+      entry.update({{"predicted_ms", candidate.predicted_ms},
+                    {"flops", candidate.flops},
+                    {"bytes", candidate.bytes},
+                    {"steps", candidate.launches}});
+    else
+      entry["excluded"] = candidate.excluded;
+    out["predictions"].push_back(entry);
+  }
+  if (!result.refactor_ms.empty()) {
+    out["refactor"] = timed(result.refactor_ms);
+    out["refactor"]["algorithm"] = result.refactor_algorithm;
+    out["speed_up"] = result.speed_up();
+  }
+  if (!result.protocol_ms.empty() && !result.full_protocol_ms.empty()) {
+    out["paper_protocol"] = {{"update", timed(result.protocol_ms)},
+                             {"transfer", timed(result.transfer_ms)},
+                             {"full", timed(result.full_protocol_ms)}};
+    out["paper_protocol"]["speed_up"] = median(result.full_protocol_ms) / median(result.protocol_ms);
+  }
+  out["peers"] = to_json_value(result.peers, result.floor.flops);
+  return out;
+}
+
 }  // namespace
 
 std::string to_json(const BenchResults& results) {
@@ -231,6 +313,8 @@ std::string to_json(const BenchResults& results) {
   out["tree_shares"] = tree_shares(results.kernels);
   out["background"] = Json::array();
   for (const BackgroundCase& result : results.background) out["background"].push_back(to_json_value(result));
+  out["updates"] = Json::array();
+  for (const UpdateCase& result : results.updates) out["updates"].push_back(to_json_value(result));
   // a driver's or file's name may hold bytes that are no UTF-8
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -19,6 +19,7 @@ class Table {
   void add(const GridCase& result);
   void add(const KernelCase& result);
   void add(const BackgroundCase& result);
+  void add(const UpdateCase& result);
 
  private:
   bool quiet() const { return session_.options().quiet; }

@@ -26,11 +26,12 @@ inline double median(std::vector<double> samples) {
 /// The larger of two error measures; NaN where either is.
 inline double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 
-/// "r", "thin", "implicit" or "lapack": what is asked for, as tables and files name it.
+/// "r", "thin", "full", "implicit" or "lapack": what is asked for, as tables and files name it.
 inline const char* mode_name(QForm mode) {
   switch (mode) {
     case QForm::none: return "r";
     case QForm::thin: return "thin";
+    case QForm::full: return "full";
     case QForm::lapack: return "lapack";
     default: return "implicit";
   }
@@ -143,6 +144,43 @@ struct KernelCase {
   double gflops() const { return samples_ms.empty() ? 0 : flops / median(samples_ms) * 1e-6; }
 };
 
+/// An update by one method.
+struct UpdateTime {
+  std::string method;         ///< as asked for
+  std::string ran;            ///< another one for automatic
+  double predicted_ms = -1;   ///< of the one that ran, by the cost model; negative: none
+  std::vector<double> samples_ms;
+  ErrorMeasures errors;       ///< of the updated factorization
+  std::vector<UpdateStage> stages;   ///< medians, where they were asked for
+  std::vector<NamedError> accuracy;  ///< kind accuracy: the paper's measures
+  std::string reason;         ///< why there are no samples
+};
+
+/// One update, or a window of them.
+struct UpdateCase {
+  UpdateShape update;
+  std::string precision;
+  Outcome outcome = Outcome::measured;
+  std::string reason;
+  std::vector<UpdateTime> times;            ///< by method; the first is compared
+  std::vector<UpdateCandidate> candidates;  ///< what the cost model said before it
+  std::vector<double> refactor_ms;          ///< the updated matrix factored anew by qrane, in the same form
+  std::string refactor_algorithm;
+  Floor floor;
+  std::vector<PeerTime> peers;      ///< the updated matrix factored anew, or a library's update of it
+  std::vector<double> protocol_ms;  ///< by the paper's protocol: transfers of the factors, update, solution
+  std::vector<double> transfer_ms;  ///< of those, the transfers
+  std::vector<double> full_protocol_ms;  ///< transfers of the updated matrix, least squares
+  Index steps = 0;                  ///< of a window, in each sample
+  Index refreshed = 0;              ///< how often it was factored anew, over all samples
+
+  double median_ms() const { return times.empty() ? 0 : median(times.front().samples_ms); }
+  /// Above 1, updating is faster; 0 where one was not measured.
+  double speed_up() const {
+    return refactor_ms.empty() || median_ms() == 0 ? 0 : median(refactor_ms) / median_ms();
+  }
+};
+
 struct ConvergencePoint {
   int iteration = 0;
   double residual = 0;
@@ -196,6 +234,7 @@ struct BenchResults {
   std::vector<GridCase> grid;
   std::vector<KernelCase> kernels;
   std::vector<BackgroundCase> background;
+  std::vector<UpdateCase> updates;
 };
 
 }  // namespace qrane::bench

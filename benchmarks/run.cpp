@@ -43,6 +43,23 @@ bool any_failed(const Cases& cases) {
   return std::any_of(cases.begin(), cases.end(), [](const auto& result) { return result.outcome == Outcome::failed; });
 }
 
+/// All cases of one precision that share a matrix before those of the other: one matrix in memory at a time.
+void run_updates(Session& session, const SuiteInfo& suite, const std::vector<std::string>& precisions,
+                 const std::function<void(const UpdateCase&)>& report) {
+  UpdateRunner runner(session);
+  const auto shared = [](const UpdateShape& a, const UpdateShape& b) {
+    return a.shape.rows == b.shape.rows && a.shape.cols == b.shape.cols && a.form == b.form;
+  };
+  for (std::size_t first = 0, end = 0; first < suite.updates.size(); first = end) {
+    while (end < suite.updates.size() && shared(suite.updates[first], suite.updates[end])) ++end;
+    for (const std::string& precision : precisions) {
+      for (std::size_t i = first; i < end && !session.interrupted(); ++i)
+        runner.run(suite.updates[i], precision, report);
+      runner.forget();
+    }
+  }
+}
+
 void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::string>& precisions,
                BenchResults& results) {
   Table table(session);
@@ -62,6 +79,7 @@ void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::
   for (const OperationShape& operation : suite.operations)
     for (const std::string& precision : precisions)
       if (!session.interrupted()) run_operation_case(session, operation, precision, done(results.operations));
+  run_updates(session, suite, precisions, done(results.updates));
   if (suite.inner_kernels && !session.interrupted()) run_kernel_cases(session, done(results.kernels));
   for (const Shape shape : suite.background)
     for (const std::string& precision : precisions)
@@ -90,7 +108,7 @@ int run(const BenchOptions& options) {
   }
   write_results(options, session, results);
   const bool failed = any_failed(results.cases) || any_failed(results.operations) || any_failed(results.grid) ||
-                      any_failed(results.kernels) || any_failed(results.background);
+                      any_failed(results.kernels) || any_failed(results.background) || any_failed(results.updates);
   return results.interrupted || failed ? 1 : 0;
 }
 

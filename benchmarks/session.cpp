@@ -57,6 +57,7 @@ void Session::start_peers(const SuiteInfo& suite) {
   if (on_gpu() && nvidia) names.push_back("qrane-peers-cuda");
   if (on_gpu() && nvidia && suite.torch) names.push_back("qrane-peers-torch");
   names.push_back("qrane-peers-lapack");
+  if (!suite.updates.empty()) names.push_back("qrane-peers-scipy");
   std::vector<Program> started;  // all of them before the first is asked: loading libraries takes seconds
   for (const std::string& name : names) {
     started.push_back({name, find_program(options_.cli_directory, name), nullptr, {}});
@@ -117,11 +118,13 @@ Message Session::measure_peer(const std::string& peer, const PeerTask& task) {
     if (known == program.peers.end() || std::count(known->second.begin(), known->second.end(), peer) == 0) continue;
     if (!program.process->alive()) program.process = start_process(program.path);
     settle();
+    const double usual = on_gpu() ? gpu_peer_seconds : peer_timeout_seconds;
+    const double longest = task.max_seconds > 0 && on_gpu() ? task.max_seconds : usual;
     Message reply = program.process->ask(
         detail::concat("measure task=", task.task, " peer=", peer, " rows=", task.shape.rows, " cols=", task.shape.cols,
                        " precision=", task.precision, " seed=", task.seed, " condition=", task.condition,
-                       " count=", task.count, " rhs=", task.rhs, " form_q=", task.form_q ? 1 : 0, " repeats=5",
-                       " max_seconds=", on_gpu() ? gpu_peer_seconds : peer_timeout_seconds),
+                       " count=", task.count, " rhs=", task.rhs, " form_q=", task.form_q, task.more,
+                       " repeats=5", " max_seconds=", longest),
         peer_timeout_seconds, options_.interrupted);
     settle();
     return reply;

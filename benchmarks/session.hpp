@@ -16,14 +16,16 @@ namespace qrane::bench {
 
 /// A measurement that peers are asked for (common/protocol.hpp).
 struct PeerTask {
-  std::string task;  ///< "qr", "rivals", "svd", "gels", "batched" or "rpca"
+  std::string task;  ///< "qr", "rivals", "svd", "gels", "batched", "rpca", "update" or "window"
   Shape shape;
   std::string precision;
   std::uint64_t seed = 0;
   double condition = 1;  ///< of the matrix
   Index count = 1;       ///< batched: matrices
   Index rhs = 0;         ///< gels: right-hand sides
-  bool form_q = false;   ///< qr: the thin Q too
+  int form_q = 0;        ///< qr, update: 1: the thin Q too, 2: the full one
+  double max_seconds = 0;  ///< less than peers usually get beside a GPU; 0: that
+  std::string more = "";   ///< further words of the request
 };
 
 class Session {
@@ -118,5 +120,20 @@ void run_operation_case(Session& session, const OperationShape& operation, const
 /// Measures robust PCA at one shape in one precision by both methods.
 void run_background_cases(Session& session, const SuiteInfo& suite, Shape shape, const std::string& precision,
                           const std::function<void(const BackgroundCase&)>& report);
+
+/// Measures updates, one after the other; what several of them need is made once.
+class UpdateRunner {
+ public:
+  explicit UpdateRunner(Session& session);
+  ~UpdateRunner();
+  void run(const UpdateShape& update, const std::string& precision,
+           const std::function<void(const UpdateCase&)>& report);
+  /// Gives back the memory of the matrix and factorization that the last case left for the next.
+  void forget();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 }  // namespace qrane::bench

@@ -32,6 +32,28 @@ struct OperationShape {
   QForm mode = QForm::lapack;  ///< batched: what is asked for
 };
 
+/// What is looked at of an update.
+enum class UpdateKind {
+  time,      ///< how long one takes, and against factoring the updated matrix
+  accuracy,  ///< orthogonality, backward and forward error as Andrew and Dingle's tables 3 to 5 define them
+  window,    ///< rows in at one end and out at the other, one after the other, queued
+};
+
+/// An update of a factorization: a point of a figure or a row of a table of Andrew and Dingle (2014), or of the goals.
+struct UpdateShape {
+  std::string figure;  ///< "figure 6", "table 1", "goal", ...
+  UpdateKind kind = UpdateKind::time;
+  Change change = Change::insert_rows;
+  Shape shape;  ///< before the update
+  Index k = 0, p = 0;
+  QForm form = QForm::thin;
+  std::vector<UpdateMethod> methods = {UpdateMethod::automatic};  ///< the first is the one that is compared
+  int block_cols = 0;
+  bool stages = false;          ///< the times of its parts (table 2)
+  bool paper_protocol = false;  ///< once more with transfers and the solution
+  std::string precision = "";   ///< where only one is wanted
+};
+
 /// A named list of cases: every shape in every mode, in each precision asked for.
 struct SuiteInfo {
   std::string name;
@@ -41,6 +63,7 @@ struct SuiteInfo {
   MatrixKind matrix = MatrixKind::uniform;
   std::vector<Shape> grid = {};  ///< sizes at which every algorithm runs by name, R alone
   std::vector<OperationShape> operations = {};
+  std::vector<UpdateShape> updates = {};
   bool inner_kernels = false;          ///< the layouts of the paper's inner kernel, on CUDA devices
   std::vector<Shape> background = {};  ///< robust PCA problems
   std::string precision = "";          ///< where only one is wanted unless another is asked for
@@ -50,6 +73,10 @@ struct SuiteInfo {
   double gpu_seconds = 60;             ///< on a GPU no case begins after this time
   bool hidden = false;                 ///< run by name, not listed: for the tests
 };
+
+/// The grid of `paper-updates` and that of its small likeness for the tests (update_suites.cpp).
+std::vector<UpdateShape> paper_updates();
+std::vector<UpdateShape> smoke_updates();
 
 /// All suites, hidden ones included.
 std::vector<SuiteInfo> suites();

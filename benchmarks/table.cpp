@@ -188,6 +188,47 @@ void Table::add(const BackgroundCase& result) {
   std::fflush(stdout);
 }
 
+void Table::add(const UpdateCase& result) {
+  if (quiet()) return;
+  const UpdateShape& update = result.update;
+  print_heading("updates",
+                format("%-14s %-14s %7s %5s %5s %6s %-8s %4s %-11s %9s %9s %8s %8s %8s %8s %9s", "figure", "change",
+                       "rows", "cols", "k", "p", "mode", "prec", "method", "ms", "predicted", "error", "refactor",
+                       "cusolver", "paper's", "protocol"),
+                "");
+  std::printf("%-14s %-14s %7lld %5lld %5lld %6lld %-8s %4s ", update.figure.c_str(), to_string(update.change),
+              static_cast<long long>(update.shape.rows), static_cast<long long>(update.shape.cols),
+              static_cast<long long>(update.k), static_cast<long long>(update.p), mode_name(update.form),
+              result.precision.c_str());
+  if (result.times.empty() || result.times.front().ran.empty()) {
+    print_absence(result);
+  } else if (update.kind == UpdateKind::accuracy) {
+    for (const UpdateTime& time : result.times) {
+      std::printf(" %s:", time.method.c_str());
+      for (const NamedError& error : time.accuracy) std::printf(" %s %.1e", error.name.c_str(), error.value);
+    }
+    std::printf("%s\n", result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
+  } else {
+    const auto times_over = [](double ratio) { return ratio > 0 ? format("%.2fx", ratio) : std::string("-"); };
+    const UpdateTime& first = result.times.front();
+    double cusolver = 0, paper = 0;
+    for (const PeerTime& peer : result.peers)
+      if (peer.peer == "cusolver") cusolver = peer.ratio;
+    for (const UpdateTime& time : result.times)
+      if (time.method == "paper" && !time.samples_ms.empty()) paper = median(time.samples_ms) / result.median_ms();
+    const double protocol =
+        result.protocol_ms.empty() ? 0 : median(result.full_protocol_ms) / median(result.protocol_ms);
+    std::printf("%-11s %9s %9s %8s %8s %8s %8s %9s", first.ran.c_str(), milliseconds(result.median_ms()).c_str(),
+                first.predicted_ms < 0 ? "-" : milliseconds(first.predicted_ms).c_str(),
+                measure(worse(first.errors.residual, first.errors.orthogonality)).c_str(),
+                times_over(result.speed_up()).c_str(), times_over(cusolver).c_str(), times_over(paper).c_str(),
+                times_over(protocol).c_str());
+    if (result.steps > 0) std::printf("  %.0f steps/s", 1e3 / result.median_ms());
+    std::printf("%s\n", result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
+  }
+  std::fflush(stdout);
+}
+
 void print_foot(const BenchResults& results) {
   std::printf("\n");
   for (const PrecisionRates& known : results.rates)
@@ -197,6 +238,11 @@ void print_foot(const BenchResults& results) {
     std::printf(
         "errors in units of (min(m,n) + 10) u, limit 30; floor %%: share of what the rates allow; "
         "a peer's column: its time over qrane's\n");
+  if (!results.updates.empty())
+    std::printf(
+        "errors in units of (min(m,n) + 10) u, limit 30; refactor, cusolver, paper's: the time of qrane's factorization of "
+        "the updated matrix, of cuSOLVER's, of the method paper over the update's; protocol: the same, with transfers and "
+        "the solution\n");
   for (const QrCase& result : results.cases)
     if (result.fell_back) {
       std::printf("*: a guard handed over to Householder reflections\n");

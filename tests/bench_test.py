@@ -264,12 +264,121 @@ class SmokeSuite(unittest.TestCase):
             self.assertEqual(list(Path(folder).glob("*.png")), [])
 
 
+class Updates(unittest.TestCase):
+    """The suite `smoke-updates`, one run on the CPU backend."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.file = Path(cls.folder.name) / "updates.json"
+        cls.done = run(QRANE, "bench", "smoke-updates", "--backend", "cpu", "--json", cls.file)
+        cls.updates = json.loads(cls.file.read_text())["updates"] if cls.file.exists() else []
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.assertEqual(self.done.returncode, 0, self.done.stdout + self.done.stderr)
+
+    def of_kind(self, kind):
+        return [case for case in self.updates if case["kind"] == kind]
+
+    def test_every_case_is_measured(self):
+        found = [(c["change"], c["k"], c["mode"], c["precision"]) for c in self.of_kind("time")
+                 if c["figure"] != "table 2"]
+        changes = [("insert rows", 0), ("delete rows", 10), ("insert columns", 20), ("insert columns", 40),
+                   ("delete columns", 20)]
+        self.assertCountEqual(found, [(*change, mode, p) for change in changes for mode in ("r", "thin")
+                                      for p in PRECISIONS])
+        for case in self.updates:
+            self.assertEqual(case["outcome"], "measured", case)
+
+    def test_times_and_ratios(self):
+        for case in self.of_kind("time"):
+            with self.subTest(case=(case["change"], case["k"], case["mode"], case["precision"])):
+                first = case["times"][0]
+                self.assertEqual(first["method"], "paper" if case["figure"] == "table 2" else "automatic")
+                self.assertNotEqual(first["ran"], "automatic")
+                self.assertGreaterEqual(len(first["samples_ms"]), 5)
+                self.assertEqual(case["median_ms"], median(first["samples_ms"]))
+                self.assertAlmostEqual(case["speed_up"], case["refactor"]["median_ms"] / case["median_ms"], delta=1e-9)
+                self.assertGreater(case["floor"]["ms"], 0)
+                for name in ("residual", "orthogonality"):
+                    if first["errors"][name] is not None:
+                        self.assertLessEqual(first["errors"][name], 30)
+                        self.assertGreater(first["errors"][name], 1e-6)
+                for peer in case["peers"]:
+                    if "ratio" in peer:
+                        self.assertAlmostEqual(peer["ratio"], peer["median_ms"] / case["median_ms"], delta=1e-6)
+
+    def test_scipy_updates_the_same_factors_where_it_is_installed(self):
+        asked = [peer for case in self.of_kind("time") if case["mode"] == "thin" for peer in case["peers"]
+                 if peer["peer"] == "scipy"]
+        if "qrane-peers-scipy, SciPy" in self.done.stdout:
+            self.assertEqual(len(asked), 11)
+            for peer in asked:
+                self.assertNotIn("reason", peer)
+        else:
+            self.assertEqual(asked, [])
+            self.assertIn("qrane-peers-scipy", self.done.stdout)
+
+    def test_paper_protocol(self):
+        wanted = {("insert rows", "r"), ("delete columns", "r"), ("insert columns", "thin"), ("delete rows", "thin")}
+        found = {(c["change"], c["mode"]) for c in self.of_kind("time") if "paper_protocol" in c}
+        self.assertEqual(found, wanted)
+        for case in self.of_kind("time"):
+            if "paper_protocol" in case:
+                self.assertEqual(case["precision"], "f32")
+                protocol = case["paper_protocol"]
+                self.assertAlmostEqual(protocol["speed_up"], protocol["full"]["median_ms"] / protocol["update"]["median_ms"],
+                                       delta=1e-9)
+
+    def test_stages_of_the_papers_table_2(self):
+        [case] = [case for case in self.of_kind("time") if case["figure"] == "table 2"]
+        stages = case["times"][0]["stages"]
+        self.assertEqual(list(stages), ["projection", "Householder", "transposes", "rotations"])
+        self.assertGreater(min(stages.values()), 0)
+        self.assertGreater(case["paper_protocol"]["transfer"]["median_ms"], 0)
+
+    def test_windows_slide(self):
+        windows = self.of_kind("window")
+        self.assertCountEqual([(w["mode"], w["precision"]) for w in windows],
+                              [(mode, p) for mode in ("r", "thin") for p in PRECISIONS])
+        for window in windows:
+            self.assertAlmostEqual(window["steps_per_second"], 1e3 / window["median_ms"], delta=1e-3)
+
+    def test_accuracy_is_single_precisions(self):
+        self.assertEqual({case["change"] for case in self.of_kind("accuracy")},
+                         {"insert rows", "delete rows", "insert columns", "delete columns"})
+        for case in self.of_kind("accuracy"):
+            measures = case["times"][0]["accuracy"]
+            self.assertLess(measures["orthogonality"], 1e-5)
+            self.assertLess(measures["backward"], 1e-5)
+            self.assertLess(measures["forward"], 1e-4)
+            self.assertGreater(min(measures["orthogonality"], measures["backward"]), 1e-9)
+
+    def test_plot_and_report(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run_plot(self.file, "--out", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(sorted(re.search(r"-(\w+)\.png$", name).group(1) for name in done.stdout.split()),
+                             ["figure_11", "figure_14", "figure_6", "figure_9"])
+            page = Path(folder) / "page.md"
+            page.write_text("<!-- results smoke-updates --><!-- end -->\n")
+            done = run(Path(PLOT).parent / "report", page, self.file)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            text = page.read_text()
+            for words in ("**Figure 6**", "| rotations |", "**Sliding window**", "**Tables 3 to 5**", "| insert columns | 300 x 40 | 20 | 5 |"):
+                self.assertIn(words, text)
+
+
 class Command(unittest.TestCase):
     def test_list_names_the_suites(self):
         done = run(QRANE, "bench", "--list")
         self.assertEqual(done.returncode, 0, done.stderr)
         for suite in ("paper-table1", "paper-width", "paper-speedup", "paper-blas2", "paper-tuning", "paper-rpca",
-                      "skinny", "square", "ill-conditioned", "svd", "gels", "batched", "background"):
+                      "paper-updates", "skinny", "square", "ill-conditioned", "svd", "gels", "batched", "background"):
             self.assertIn(suite, done.stdout)
         self.assertNotIn("smoke", done.stdout)
 

@@ -223,3 +223,4 @@ TYPED_TEST_SUITE(Kernels, KernelTypes);
 #include "kernels_update.hpp"
 #include "kernels_sweep.hpp"
 #include "kernels_batch.hpp"
+#include "kernels_rotate.hpp"

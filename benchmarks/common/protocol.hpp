@@ -9,12 +9,15 @@
 //
 // Values hold no blanks (blanks in names become underscores). `hello` names the peers of each task. Tasks:
 //   qr       `factor_ms`, R and reflectors, and where form_q=1 `form_q_ms`, the thin Q from them, one sample a repeat;
-//            a peer that makes Q in one go sends `thin_q_ms` alone
+//            a peer that makes Q in one go sends `thin_q_ms` alone; form_q=2: the full m x m Q
 //   rivals   as qr: benchmark-only methods (kernels/, peers/cuda_hybrid.cpp)
 //   batched  V, tau and R of count= matrices: `total_ms`
 //   svd      U, S and V^T of A, thin: `total_ms`
 //   gels     min ||A x - b||, rhs= right-hand sides: `total_ms`
 //   rpca     one iteration of robust PCA (inexact ALM), with the peer's way to the singular values: `total_ms`
+//   update   an update of a factorization of rows= x cols=: change=insert_rows, delete_rows, insert_columns or
+//            delete_columns, k= and p=, with form_q=1 the thin or 2 the full Q: `total_ms`
+//   window   one row in and one row out of a rows= x cols= factorization: `total_ms`, a step
 // A measurement that would take longer than `max_seconds` is refused, or repeated fewer times.
 #pragma once
 

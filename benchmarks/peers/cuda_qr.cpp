@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Peers that factor one matrix:
-//   cusolver        cusolverDnXgeqrf (64-bit API), then cusolverDn[SD]orgqr for the thin Q
+//   cusolver        cusolverDnXgeqrf (64-bit API), then cusolverDn[SD]orgqr for the thin Q or the full one
 //   cublas-cholqr2  Cholesky QR twice (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, 2015) by cuBLAS products, the Gram
 //                   matrix in A's precision and the inverse of R multiplied: fast, but no factorization for every
 //                   input (it fails near cond(A) = 1/sqrt(eps))
@@ -12,28 +12,31 @@
 namespace qrane::bench {
 namespace {
 
-int orgqr_size(CudaSession& session, int m, int k, const float* a, const float* tau) {
+int orgqr_size(CudaSession& session, int m, int cols, int k, const float* a, const float* tau) {
   int size = 0;
-  check(cusolverDnSorgqr_bufferSize(session.solver, m, k, k, a, m, tau, &size), "cusolverDnSorgqr_bufferSize");
+  check(cusolverDnSorgqr_bufferSize(session.solver, m, cols, k, a, m, tau, &size), "cusolverDnSorgqr_bufferSize");
   return size;
 }
-int orgqr_size(CudaSession& session, int m, int k, const double* a, const double* tau) {
+int orgqr_size(CudaSession& session, int m, int cols, int k, const double* a, const double* tau) {
   int size = 0;
-  check(cusolverDnDorgqr_bufferSize(session.solver, m, k, k, a, m, tau, &size), "cusolverDnDorgqr_bufferSize");
+  check(cusolverDnDorgqr_bufferSize(session.solver, m, cols, k, a, m, tau, &size), "cusolverDnDorgqr_bufferSize");
   return size;
 }
-void orgqr(CudaSession& session, int m, int k, float* a, const float* tau, float* work, int size, int* info) {
-  check(cusolverDnSorgqr(session.solver, m, k, k, a, m, tau, work, size, info), "cusolverDnSorgqr");
+void orgqr(CudaSession& session, int m, int cols, int k, float* a, const float* tau, float* work, int size,
+           int* info) {
+  check(cusolverDnSorgqr(session.solver, m, cols, k, a, m, tau, work, size, info), "cusolverDnSorgqr");
 }
-void orgqr(CudaSession& session, int m, int k, double* a, const double* tau, double* work, int size, int* info) {
-  check(cusolverDnDorgqr(session.solver, m, k, k, a, m, tau, work, size, info), "cusolverDnDorgqr");
+void orgqr(CudaSession& session, int m, int cols, int k, double* a, const double* tau, double* work, int size,
+           int* info) {
+  check(cusolverDnDorgqr(session.solver, m, cols, k, a, m, tau, work, size, info), "cusolverDnDorgqr");
 }
 
 template <class T>
 PeerSamples measure_cusolver(CudaSession& session, const PeerRequest& request) {
   const std::int64_t m = request.rows, n = request.cols, k = std::min(m, n);
-  if (request.form_q && m > std::numeric_limits<int>::max()) throw std::runtime_error("orgqr takes 32-bit sizes only");
-  DeviceArray<T> a(m * n), work_a(m * n), tau(k);
+  if (request.form_q != 0 && m > std::numeric_limits<int>::max()) throw std::runtime_error("orgqr takes 32-bit sizes only");
+  const std::int64_t q_cols = request.form_q == 2 ? m : k;
+  DeviceArray<T> a(m * n), work_a(m * std::max(n, q_cols)), tau(k);
   DeviceArray<int> info(1);
   fill_on_device(a.get(), m, n, request.seed, request.condition);
 
@@ -42,7 +45,9 @@ PeerSamples measure_cusolver(CudaSession& session, const PeerRequest& request) {
                                     tau.get(), cuda_type<T>, &device_bytes, &host_bytes),
         "cusolverDnXgeqrf_bufferSize");
   const int form_size =
-      request.form_q ? orgqr_size(session, static_cast<int>(m), static_cast<int>(k), work_a.get(), tau.get()) : 0;
+      request.form_q == 0 ? 0
+                          : orgqr_size(session, static_cast<int>(m), static_cast<int>(q_cols), static_cast<int>(k),
+                                       work_a.get(), tau.get());
   DeviceArray<char> workspace(device_bytes);
   DeviceArray<T> form_workspace(form_size);
   std::vector<char> host_workspace(host_bytes);
@@ -58,10 +63,10 @@ PeerSamples measure_cusolver(CudaSession& session, const PeerRequest& request) {
     });
     if (session.read_info(info.get()) != 0) throw std::runtime_error("cuSOLVER refused an argument");
     if (timed) samples.factor_ms.push_back(factor);
-    if (!request.form_q) return;
+    if (request.form_q == 0) return;
     const double form_q = session.milliseconds([&] {
-      orgqr(session, static_cast<int>(m), static_cast<int>(k), work_a.get(), tau.get(), form_workspace.get(), form_size,
-            info.get());
+      orgqr(session, static_cast<int>(m), static_cast<int>(q_cols), static_cast<int>(k), work_a.get(), tau.get(),
+            form_workspace.get(), form_size, info.get());
     });
     if (session.read_info(info.get()) != 0) throw std::runtime_error("cuSOLVER refused an argument");
     if (timed) samples.form_q_ms.push_back(form_q);
@@ -96,7 +101,7 @@ struct CholeskyPass {
 template <class T>
 PeerSamples measure_cholqr2(CudaSession& session, const PeerRequest& request) {
   const std::int64_t m = request.rows, n = request.cols;
-  if (!request.form_q) throw std::runtime_error("makes thin Q only");
+  if (request.form_q != 1) throw std::runtime_error("makes thin Q only");
   if (m < n) throw std::runtime_error("Cholesky QR needs at least as many rows as columns");
   DeviceArray<T> a(m * n), q1(m * n), q2(m * n), r1(n * n), r2(n * n), r(n * n), identity(n * n), inverse(n * n);
   DeviceArray<int> info1(1), info2(1);

@@ -29,11 +29,11 @@ Size geqrf(Size m, Size n, float* a, float* tau, float* work, Size size) {
 Size geqrf(Size m, Size n, double* a, double* tau, double* work, Size size) {
   return LAPACKE_dgeqrf_work(LAPACK_COL_MAJOR, m, n, a, m, tau, work, size);
 }
-Size orgqr(Size m, Size k, float* a, const float* tau, float* work, Size size) {
-  return LAPACKE_sorgqr_work(LAPACK_COL_MAJOR, m, k, k, a, m, tau, work, size);
+Size orgqr(Size m, Size cols, Size k, float* a, const float* tau, float* work, Size size) {
+  return LAPACKE_sorgqr_work(LAPACK_COL_MAJOR, m, cols, k, a, m, tau, work, size);
 }
-Size orgqr(Size m, Size k, double* a, const double* tau, double* work, Size size) {
-  return LAPACKE_dorgqr_work(LAPACK_COL_MAJOR, m, k, k, a, m, tau, work, size);
+Size orgqr(Size m, Size cols, Size k, double* a, const double* tau, double* work, Size size) {
+  return LAPACKE_dorgqr_work(LAPACK_COL_MAJOR, m, cols, k, a, m, tau, work, size);
 }
 Size gesdd(Size m, Size n, float* a, float* s, float* u, float* vt, float* work, Size size, Size* integers) {
   return LAPACKE_sgesdd_work(LAPACK_COL_MAJOR, 'S', m, n, a, m, s, u, m, vt, std::min(m, n), work, size, integers);
@@ -71,10 +71,11 @@ double milliseconds(Function&& function) {
 template <class T>
 PeerSamples measure_qr(const PeerRequest& request) {
   const auto m = static_cast<Size>(request.rows), n = static_cast<Size>(request.cols), k = std::min(m, n);
-  const auto a = numbers<T>(request.rows * request.cols), tau = numbers<T>(k);
+  const Size q_cols = request.form_q == 2 ? m : k;
+  const auto a = numbers<T>(request.rows * std::max(n, q_cols)), tau = numbers<T>(k);
   T best_factor = 0, best_form = 0;
   geqrf(m, n, a.get(), tau.get(), &best_factor, -1);
-  orgqr(m, k, a.get(), tau.get(), &best_form, -1);
+  orgqr(m, q_cols, k, a.get(), tau.get(), &best_form, -1);
   const auto size = static_cast<Size>(std::max(best_factor, best_form));
   const auto work = numbers<T>(size);
 
@@ -83,8 +84,8 @@ PeerSamples measure_qr(const PeerRequest& request) {
     fill_seeded(a.get(), m, n, request.seed, request.condition);
     const double factor = milliseconds([&] { return geqrf(m, n, a.get(), tau.get(), work.get(), size); });
     if (timed) samples.factor_ms.push_back(factor);
-    if (!request.form_q) return;
-    const double form_q = milliseconds([&] { return orgqr(m, k, a.get(), tau.get(), work.get(), size); });
+    if (request.form_q == 0) return;
+    const double form_q = milliseconds([&] { return orgqr(m, q_cols, k, a.get(), tau.get(), work.get(), size); });
     if (timed) samples.form_q_ms.push_back(form_q);
   });
   return samples;

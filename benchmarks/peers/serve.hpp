@@ -23,7 +23,7 @@ struct PeerRequest {
   std::string precision;   ///< "f32" or "f64"
   std::uint64_t seed = 0;
   double condition = 1;  ///< of the matrix
-  bool form_q = false;   ///< qr: the thin Q as well
+  int form_q = 0;        ///< qr: 1: the thin Q as well, 2: the full one
   int repeats = 5;
   double max_seconds = 4;
 };
@@ -66,7 +66,7 @@ inline PeerRequest parse_request(const Message& message) {
   if (message.has("count")) request.count = message.integer("count");
   if (message.has("rhs")) request.rhs = message.integer("rhs");
   if (message.has("condition")) request.condition = message.number("condition");
-  if (message.has("form_q")) request.form_q = message.integer("form_q") != 0;
+  if (message.has("form_q")) request.form_q = static_cast<int>(message.integer("form_q"));
   if (message.has("max_seconds")) request.max_seconds = message.number("max_seconds");
   if (request.rows < 1 || request.cols < 1 || request.repeats < 1)
     throw std::runtime_error("rows, cols and repeats must be positive");

@@ -24,8 +24,8 @@ enum class UpdateMethod {
   cholesky,     ///< rows out of a thin Q: SᵀS = I - WᵀW, Q := Q S⁻¹, R := S R; guarded, falls back to orthogonal
   trailing,     ///< columns: the columns of Q left of the change are kept, those right of it factored anew
   refactor,     ///< from scratch: the updated matrix where the caller lends it, else the product of thin Q and R
-  paper,        ///< as in Andrew and Dingle, section 3: Householder blocks and wavefronts of Givens rotations
-  paper_dense,  ///< their two suggested variants (section 5): Householder with fill-in, dense QR of [R; U]
+  paper,        ///< as in Andrew and Dingle, section 3: Householder blocks and wavefronts of Givens rotations; by name only
+  paper_dense,  ///< their two suggested variants (section 5): Householder with fill-in, dense QR of [R; U]; by name only
 };
 
 const char* to_string(Change change);
@@ -64,6 +64,12 @@ struct UpdateCandidate {
   std::string excluded;     ///< why it cannot be taken here; empty when it can
 };
 
+/// A part of an update and the time that it took on the device.
+struct UpdateStage {
+  std::string name;
+  double ms = 0;
+};
+
 /// What an update did, or would do (plan_update).
 struct UpdateReport {
   Change change = Change::insert_rows;
@@ -77,6 +83,7 @@ struct UpdateReport {
   bool refreshed = false;    ///< drift exceeded its limit, and `updated` was factored anew
   double drift = -1;         ///< as measured in this call, in units of decision 9; -1: not measured
   double measured_ms = -1;   ///< device time of this call, where it was asked for (QR::time_updates)
+  std::vector<UpdateStage> stages;  ///< its parts, where it was asked for and the method tells
   /// Some lines for people: the candidates with predicted flops, bytes and times, the one taken, and the measured time.
   std::string explain() const;
 };

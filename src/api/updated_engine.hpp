@@ -42,7 +42,10 @@ class UpdatedStateOf final : public QRState<T> {
     return f_.plan_update({change, k, p, {}, {}, {}, options});
   }
   double drift(MatrixView<const T> a) override { return f_.drift(a); }
-  void time_updates(bool on) override { timed_ = on; }
+  void time_updates(bool on) override {
+    timed_ = on;
+    if constexpr (!whole) f_.time_stages(on);
+  }
   Index refused_updates() override {
     if constexpr (whole) return 0;
     else return f_.refused_updates();

@@ -83,10 +83,10 @@ Chain<B, T> insert_into_r(Tools<B, T>& tools, const Store<B, T>& store, Index k,
                   m.block(k, k, carry, p), block, store.has_q);
 }
 
-/// u: m x p on the device, before column k; with Q.
-template <class B, class T>
-void insert_columns(Tools<B, T>& tools, Store<B, T>& store, Index k, const DeviceMatrix<B, T>& u, Index block,
-                    bool trailing = false) {
+/// u: m x p on the device, before column k; with Q. `turn(c, rest, m, q)`, U = Q c + Z L, makes m (positions x [n + p + nrhs]
+/// with d in it) the new R and turns the columns of q = [Q Z] likewise.
+template <class B, class T, class Turn>
+void insert_columns_by(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& u, Turn turn) {
   auto& queue = tools.queue;
   const Index p = u.cols, c = store.positions(), extent = store.order.extent(), n = store.n + p;
   const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, p), in_q = tools.scratch.template matrix<T>(c, p);
@@ -100,13 +100,22 @@ void insert_columns(Tools<B, T>& tools, Store<B, T>& store, Index k, const Devic
     if (c > 0) queue.copy(store.d(), m.block(0, n, c, store.nrhs), Part::all);
     if (found > 0) queue.gemm(Op::transpose, Op::none, T(1), rest.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
   }
-  const Chain<B, T> chain = insert_into_r(tools, store, k, in_q, rest.l, rest.triangular, m, block, trailing);
-  if (chain.carry > 0) {
-    const DeviceMatrix<B, T> carry_in = q.columns(k + chain.cols, chain.carry), carry_out = q.columns(k, chain.carry);
-    Sweeper<B, T>(tools, chain, {q, k, chain.carry, carry_in, carry_out}).run();
-  }
+  turn(in_q, rest, m, q);
   store.take_r(m);
   store.n = n;
+}
+
+/// The same by the chain up, or (trailing) by one block.
+template <class B, class T>
+void insert_columns(Tools<B, T>& tools, Store<B, T>& store, Index k, const DeviceMatrix<B, T>& u, Index block,
+                    bool trailing = false) {
+  using Mat = DeviceMatrix<B, T>;
+  insert_columns_by(tools, store, u, [&](const Mat& c, const Complement<B, T>& rest, const Mat& m, const Mat& q) {
+    const Chain<B, T> chain = insert_into_r(tools, store, k, c, rest.l, rest.triangular, m, block, trailing);
+    if (chain.carry == 0) return;
+    const Mat carry_in = q.columns(k + chain.cols, chain.carry), carry_out = q.columns(k, chain.carry);
+    Sweeper<B, T>(tools, chain, {q, k, chain.carry, carry_in, carry_out}).run();
+  });
 }
 
 }  // namespace qrane::update

@@ -98,6 +98,7 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
     queue.gemm(Op::none, Op::none, T(-1), q, more, T(1), s);
     queue.gemm(Op::none, Op::none, T(1), more, identity, T(1), c);
   }
+  tools.end_stage("projection");
   const DeviceMatrix<B, T> z = out.z, y = tools.scratch.template matrix<T>(q.cols, found);
   constexpr double u = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2;
   constexpr int most_steps = 8;
@@ -131,6 +132,7 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
     before = 1e300;
   }
   queue.gemm(Op::transpose, Op::none, T(1), z, s, T(0), out.l);
+  tools.end_stage("Householder");
   return out;
 }
 

@@ -5,8 +5,8 @@
 //   cholesky    WWᵀ, its factor and that factor's inverse, R := S R (n^3 each or less), Q := Q S^-1 (2 m n^2)
 //   trailing    Q(:, k:) times the small factor of what is right of the change, or that part of `updated` anew
 //   refactor    the plan of qr() of the updated matrix (plan/cost.hpp), or of a factor and a product with Q
-//   paper       Hammarling, Lucas: rotations at 6 operations, reflectors at 4, one launch for each wavefront of the
-//               strip that is rotated away
+//   paper       Hammarling, Lucas: rotations at 6 operations, reflectors at 4; the fronts of the strip that is rotated away
+//               in groups, a group step by step
 #include "update/cost.hpp"
 
 #include <algorithm>
@@ -162,8 +162,9 @@ class Prices {
         return single ? "" : "it is not for batches";
       default:
         if (change == Change::rank_k) return "it is not one of the paper's four updates";
-        if (!explicit_ || !single) return "it is for one explicit Q";
-        if (shape_.rows < shape_.cols) return "it needs as many rows as columns";
+        if (!single || (!explicit_ && !none)) return "it is for one explicit Q, or R alone";
+        if (none && (change == Change::delete_rows || change == Change::insert_columns))
+          return "it takes rows out and columns in by means of Q";
         if (method == UpdateMethod::paper_dense && change != Change::insert_rows && change != Change::insert_columns)
           return "it is for rows or columns that come in";
         return "";
@@ -291,10 +292,10 @@ class Prices {
 
   /// Rotations of a strip p wide over `length` rows: a wavefront holds up to p of them.
   void rotations(Price& price, double length, double q_rows, double cols) const {
-    const double fronts = length + p_;
-    price.products(6 * p_ * length * cols, 2 * p_ * length * cols, 10);
-    price.products(6 * p_ * length * q_rows, 2 * length * q_rows * std::max(1.0, p_ / 32), 10);
-    price.steps(fronts / 4);
+    constexpr double fronts = 16, front_steps_a_launch = 10;  // together in one launch; of a group, in a launch's time
+    const double groups = std::ceil(p_ / fronts);
+    price.products(6 * p_ * length * (cols + q_rows), 2 * groups * length * (cols + q_rows), 25);
+    price.steps(5 * groups + (p_ > 1 || device_.backend == Backend::opencl ? groups * length / front_steps_a_launch : 0));  // a single front is one scan
   }
 
   void paper(Price& price) const {
@@ -309,7 +310,7 @@ class Prices {
         price.columns(n_);
         price.steps(3 * n_ / 32);
         price.products(2 * n_ * n_ * p_, 2 * n_ * n_);
-        price.products(4 * m_ * n_ * p_, 2 * m_ * n_ * std::max(1.0, p_ / 32));
+        if (explicit_) price.products(4 * m_ * n_ * p_, 2 * m_ * n_ * std::max(1.0, p_ / 32));
         break;
       default: rotations(price, q_, m_, n_ / 2); break;
     }
@@ -318,12 +319,13 @@ class Prices {
   void paper_dense(Price& price) const {
     if (shape_.change == Change::insert_rows) {
       small_factor(price, n_ + p_, n_);
-      price.products(2 * m_ * (n_ + p_) * n_, 2 * m_ * n_);
+      if (explicit_) price.products(2 * m_ * (n_ + p_) * n_, 2 * m_ * n_);
       return;
     }
-    price.products(2 * m_ * q_ * p_, m_ * q_);
-    small_factor(price, m_ - k_, n_ - k_ + p_);
-    price.products(4 * m_ * (m_ - k_) * (n_ - k_ + p_), 3 * m_ * (n_ - k_ + p_));
+    const double turned = std::max(std::min(m_, n_ + p_) - k_, 0.0);  // positions: rows of R from k on, with the new ones
+    project(price, q_);
+    small_factor(price, turned, n_ - k_ + p_);
+    price.products(2 * m_ * turned * turned, 2 * m_ * turned);
   }
 
   const plan::DeviceProfile& device_;
@@ -357,10 +359,13 @@ UpdateMethod choose(const std::vector<UpdateCandidate>& candidates) {
   const auto orthogonal = std::find_if(candidates.begin(), candidates.end(), [](const UpdateCandidate& c) {
     return c.method == UpdateMethod::orthogonal;
   });
-  detail::check(!candidates.empty() && candidates.front().excluded.empty(), ErrorCode::unavailable,
-                "no method can make this update: ",
+  const auto best = std::find_if(candidates.begin(), candidates.end(), [](const UpdateCandidate& c) {
+    const bool by_name = c.method == UpdateMethod::paper || c.method == UpdateMethod::paper_dense;  // baselines
+    return c.excluded.empty() && !by_name;
+  });
+  detail::check(best != candidates.end(), ErrorCode::unavailable, "no method can make this update: ",
                 orthogonal == candidates.end() ? "there is none" : orthogonal->excluded);
-  return candidates.front().method;
+  return best->method;
 }
 
 double predicted_qr_ms(const plan::DeviceProfile& device, Index rows, Index cols, QForm form, Index count,

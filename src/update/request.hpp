@@ -42,7 +42,7 @@ UpdateShape shape_of(const qrane::detail::UpdateRequest<T>& r, const Subject& s)
 inline const char* not_offered(QForm form, UpdateMethod method) {
   switch (method) {
     case UpdateMethod::paper:
-    case UpdateMethod::paper_dense: return form == QForm::thin ? "not built in" : "for a thin Q";
+    case UpdateMethod::paper_dense: return form == QForm::thin || form == QForm::none ? "" : "for a thin Q, or R alone";
     default: return "";
   }
 }

@@ -127,9 +127,11 @@ void remove_all_rows(Tools<B, T>& tools, Store<B, T>& store) {
 template <class T>
 constexpr T off_unit = T(1.375);
 
-/// Rows k .. k+p-1, with Q.
-template <class B, class T>
-void delete_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Index block) {
+/// Rows k .. k+p-1, with Q. `turn(g, m, q, carry)` takes g = [W; L] ((c + found) x carry) to ±a triangle over zeros by
+/// orthogonal transforms from the left, the rows of m = [R d; 0 ..] and the columns of q = [Q Z] with it; it drops the first
+/// `carry` columns of q, the others moving left, and returns m without as many rows.
+template <class B, class T, class Turn>
+void delete_rows_by(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Turn turn) {
   auto& queue = tools.queue;
   if (p == store.m) return remove_all_rows(tools, store);
   const Index n = store.n, c = store.positions(), extent = store.order.extent(), width = n + store.nrhs;
@@ -164,7 +166,7 @@ void delete_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Index
     store.reserve_q(extent, c + found);
     const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(c + found, carry);
     scaled_copy(tools, off_unit<T>, w, g.block(0, 0, c, carry));
-    const DeviceMatrix<B, T> m = store.next_r(c + found, width), corner = tools.scratch.template matrix<T>(carry, carry);
+    const DeviceMatrix<B, T> m = store.next_r(c + found, width);
     queue.copy(store.triangle(), m.block(0, 0, c, n), Part::upper);
     if (store.nrhs > 0) queue.copy(store.d(), m.block(0, n, c, store.nrhs), Part::all);
     const DeviceMatrix<B, T> q = store.q_view(extent, c + found);
@@ -175,15 +177,26 @@ void delete_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Index
         queue.gemm(Op::transpose, Op::none, T(1), e.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
       queue.copy(e.z, q.columns(c, found), Part::all);
     }
-    const Chain<B, T> chain = chain_up(tools, g, m, carry, kept, corner, block, true);
-    Sweeper<B, T> sweep(tools, chain, {q, 0, 0, q.columns(kept, carry), {}});
-    sweep.run();
+    const DeviceMatrix<B, T> r = turn(g, m, q, carry);
     store.zero(q.columns(0, kept), gone);
-    store.take_r(m.block(carry, 0, kept, width));
+    store.take_r(r);
   }
   if (store.nrhs > 0) store.zero(store.b(), gone);
   store.m -= p;
   store.order = std::move(order);
+}
+
+/// The same by the chain up.
+template <class B, class T>
+void delete_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Index block) {
+  using Mat = DeviceMatrix<B, T>;
+  delete_rows_by(tools, store, k, p, [&](const Mat& g, const Mat& m, const Mat& q, Index carry) {
+    const Index kept = m.rows - carry;
+    const Mat corner = tools.scratch.template matrix<T>(carry, carry);
+    const Chain<B, T> chain = chain_up(tools, g, m, carry, kept, corner, block, true);
+    Sweeper<B, T>(tools, chain, {q, 0, 0, q.columns(kept, carry), {}}).run();
+    return m.block(carry, 0, kept, m.cols);
+  });
 }
 
 }  // namespace qrane::update

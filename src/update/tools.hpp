@@ -3,10 +3,15 @@
 // and factorizations of blocks too large for one task.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
+
+#include <qrane/update.hpp>
 
 #include "dense/factorization.hpp"
 
@@ -74,6 +79,26 @@ class Tools {
 
   Tools(const typename B::Queue& queue_, const plan::DeviceProfile& profile_)
       : queue(queue_), profile(profile_), scratch(queue_) {}
+
+  /// With `timed` parts of an update are marked as they end, and `stages` sums their times by name, which waits.
+  bool timed = false;
+  void begin_stages() {
+    marks_.clear();
+    end_stage("");
+  }
+  void end_stage(const char* name) {
+    if (timed) marks_.emplace_back(name, queue.record());
+  }
+  std::vector<UpdateStage> stages() {
+    std::vector<UpdateStage> out;
+    for (std::size_t i = 1; i < marks_.size(); ++i) {
+      const auto [name, mark] = marks_[i];
+      const auto known = std::find_if(out.begin(), out.end(), [&](const UpdateStage& s) { return s.name == name; });
+      UpdateStage& stage = known == out.end() ? out.emplace_back(UpdateStage{name, 0}) : *known;
+      stage.ms += queue.elapsed_ms(marks_[i - 1].second, mark);
+    }
+    return out;
+  }
 
   /// Columns of one compact-WY group of a task that has `cols`.
   int inner(Index cols) const {
@@ -158,6 +183,7 @@ class Tools {
     Buffer<B> memory;
     Index count = 0;
   };
+  std::vector<std::pair<std::string, decltype(std::declval<typename B::Queue&>().record())>> marks_;
   std::map<std::pair<Index, Index>, TaskList> lists_;
   std::map<std::tuple<Index, Index, QForm>, std::unique_ptr<dense::Factorization<B, T>>> kept_;
 };

@@ -14,6 +14,7 @@
 #include "update/columns.hpp"
 #include "update/columns_without_q.hpp"
 #include "update/drift.hpp"
+#include "update/paper.hpp"
 #include "update/rank_k.hpp"
 #include "update/refactor.hpp"
 #include "update/request.hpp"
@@ -61,6 +62,8 @@ class Updated {
     check_place(request, subject());
     return planner_.plan(tools_.profile, request, subject());
   }
+  /// From now on reports have the times of an update's stages.
+  void time_stages(bool on) { tools_.timed = on; }
 
   /// Thin Q, rows in order.
   void form(const Mat& out) { store_.gather(store_.q(), out); }
@@ -149,12 +152,14 @@ UpdateReport Updated<B, T>::update(const Request& request) {
   if (request.p == 0) return report;
   tools_.trim();
   tools_.scratch.reset();
+  tools_.begin_stages();
   try {
     run(request, report);
   } catch (...) {
     tools_.release();
     throw;
   }
+  report.stages = tools_.stages();
   settle();
   refresh_when_due(*this, request.options, since_drift_, store_.has_q || store_.nrhs == 0, report);
   return report;
@@ -171,6 +176,10 @@ void Updated<B, T>::run(const Request& r, UpdateReport& report) {
   }
   if (report.method == UpdateMethod::refactor) {
     refactor_changed(tools_, store_, r, u.matrix, e.matrix);
+    return;
+  }
+  if (report.method == UpdateMethod::paper || report.method == UpdateMethod::paper_dense) {
+    update_by_paper(tools_, store_, r, u.matrix, e.matrix, report.method == UpdateMethod::paper_dense);
     return;
   }
   const bool trailing = report.method == UpdateMethod::trailing;

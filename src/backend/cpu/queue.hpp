@@ -14,6 +14,7 @@
 
 #include "backend/cpu/cpu.hpp"
 #include "backend/cpu/thread_pool.hpp"
+#include "backend/rotations.hpp"
 
 namespace qrane::backend::cpu {
 
@@ -100,6 +101,12 @@ class Queue {
   void pivoted_factor(const PivotedFactor<Cpu, T>& task, Scratch<Cpu> scratch);
   template <class T>
   void gather_columns(DeviceMatrix<Cpu, T> source, const std::int32_t* columns, DeviceMatrix<Cpu, T> target);
+
+  /// Optional in the vocabulary: wavefronts of Givens rotations.
+  template <class T>
+  void make_rotations(const Rotations<Cpu, T>& task);
+  template <class T>
+  void rotate(const Rotate<Cpu, T>& task);
 
   // Optional in the vocabulary: the small SVD, and what goes with it.
   void small_svd(const SmallSvd<Cpu>& task);

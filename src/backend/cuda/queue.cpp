@@ -305,6 +305,18 @@ void Queue::update_rows(const RowUpdate<Cuda, T>& task) {
 }
 
 template <class T>
+void Queue::make_rotations(const Rotations<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_make_rotations(launch(), task);
+}
+
+template <class T>
+void Queue::rotate(const Rotate<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_rotate(launch(), task);
+}
+
+template <class T>
 void Queue::solve_gram(const GramSolve<Cuda, T>& task, Scratch<Cuda> scratch) {
   const DeviceScope scope(state_->device());
   launch_solve_gram(launch(), task, scratch);
@@ -375,6 +387,8 @@ void Queue::multiply_full(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
   template void Queue::gather_columns<T>(DeviceMatrix<Cuda, T>, const std::int32_t*, DeviceMatrix<Cuda, T>); \
   template void Queue::sweep<T>(const Sweep<Cuda, T>&);                                                  \
   template void Queue::update_rows<T>(const RowUpdate<Cuda, T>&);                                        \
+  template void Queue::make_rotations<T>(const Rotations<Cuda, T>&);                                     \
+  template void Queue::rotate<T>(const Rotate<Cuda, T>&);                                                \
   template void Queue::solve_gram<T>(const GramSolve<Cuda, T>&, Scratch<Cuda>);                          \
   template void Queue::residual_squares<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, \
                                            double*, Scratch<Cuda>);                                      \

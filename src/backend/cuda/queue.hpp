@@ -14,6 +14,7 @@
 #include <qrane/context.hpp>
 
 #include "backend/cuda/launch.hpp"
+#include "backend/cuda/rotate.hpp"
 
 struct CUevent_st;
 
@@ -178,6 +179,12 @@ class Queue {
   void update_rows(const RowUpdate<Cuda, T>& task);
   static Index max_update_cols() { return cuda::max_update_cols; }
   static Index max_update_rows() { return cuda::max_update_rows; }
+
+  /// Optional in the vocabulary: wavefronts of Givens rotations.
+  template <class T>
+  void make_rotations(const Rotations<Cuda, T>& task);
+  template <class T>
+  void rotate(const Rotate<Cuda, T>& task);
 
   /// Optional in the vocabulary: least squares from a Gram matrix's factor.
   template <class T>

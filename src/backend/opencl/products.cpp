@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Library products: gemm.cl in its three typings, trsm.cl and sketch.cl.
+// Library products: gemm.cl in its three typings, trsm.cl and sketch.cl; rotate.cl.
 #include <algorithm>
 
 #include "backend/opencl/queue.hpp"
@@ -139,6 +139,38 @@ void Queue::sketch(const Matrix<T>& a, const Matrix<T>& s) {
 }
 
 namespace {
+
+template <class T>
+Defines rotation_defines(int work_group, Index waves) {
+  Defines defines = real_defines<T>(work_group);
+  defines.emplace_back("WAVES", std::to_string(waves));
+  return defines;
+}
+
+}  // namespace
+
+template <class T>
+void Queue::make_rotations(const Rotations<OpenCL, T>& task) {
+  check_scalar<T>(*device_);
+  if (task.heights < 1) return;
+  const int work_group = device_->work_group(static_cast<int>(max_waves));
+  detail::check(task.strip.rows <= work_group, ErrorCode::unavailable, "OpenCL: rotations in ", task.strip.rows,
+                " waves need a work-group of as many items, the device takes ", work_group);
+  device_->launch(device_->kernel({"rotate.cl"}, "make_rotations", rotation_defines<T>(work_group, task.strip.rows)), 1,
+                  work_group, condition_, task.strip, task.cs, task.heights, task.strip.cols);
+}
+
+template <class T>
+void Queue::rotate(const Rotate<OpenCL, T>& task) {
+  check_scalar<T>(*device_);
+  if (task.heights < 1 || task.x.rows == 0) return;
+  const int work_group = device_->work_group(64);
+  device_->launch(device_->kernel({"rotate.cl"}, "rotate_columns", rotation_defines<T>(work_group, task.waves)),
+                  (task.x.rows + work_group - 1) / work_group, work_group, condition_, task.x, task.cs, task.x.rows,
+                  task.x.cols, task.heights, task.drop ? 1 : 0, task.lower ? 1 : 0);
+}
+
+namespace {
 constexpr int solve_rows = 32;  // NB of trsm.cl
 }
 
@@ -197,7 +229,9 @@ void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha
   template void Queue::trsm(Side, Triangle, Op, Diagonal, T, const Matrix<T>&, const Matrix<T>&);                 \
   template void Queue::gram(const Matrix<T>&, const Matrix<double>&, Scratch<OpenCL>);                            \
   template void Queue::multiply_wide(const Matrix<T>&, const Matrix<double>&, const Matrix<T>&, Scratch<OpenCL>); \
-  template void Queue::sketch(const Matrix<T>&, const Matrix<T>&);
+  template void Queue::sketch(const Matrix<T>&, const Matrix<T>&);                                       \
+  template void Queue::make_rotations(const Rotations<OpenCL, T>&);                                      \
+  template void Queue::rotate(const Rotate<OpenCL, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

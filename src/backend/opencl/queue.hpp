@@ -14,6 +14,7 @@
 #include <qrane/context.hpp>
 
 #include "backend/opencl/opencl.hpp"
+#include "backend/rotations.hpp"
 
 namespace qrane::backend::opencl {
 
@@ -66,6 +67,12 @@ class Queue {
   void narrow(const Matrix<double>& source, const Matrix<T>& target, Part part);
   template <class T>
   void widen(const Matrix<T>& source, const Matrix<double>& target);
+
+  /// Optional in the vocabulary: wavefronts of Givens rotations.
+  template <class T>
+  void make_rotations(const Rotations<OpenCL, T>& task);
+  template <class T>
+  void rotate(const Rotate<OpenCL, T>& task);
 
   template <class T>
   void sum_squares(const Matrix<T>& a, Pointer<double> result, Scratch<OpenCL> scratch);
