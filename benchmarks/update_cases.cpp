@@ -13,7 +13,7 @@
 //                    flops with Q                     bytes with Q (of p <= n, elements)       without Q
 //   rows in          2 c² p + 4 m c p                 2 m c                                    R in and out
 //   rows out         2 c² p + 8 m c p                 2 m c
-//   columns in       2 c² p + 4 m c p + 8 m n p       m n + m c + 2 m p
+//   columns in       2 c² p + 4 m c p + 8 m n p       m n + m c + 2 m p                        (2 m n p, and A once)
 //   columns out      2 c² p + 4 m c p                 2 m c
 #include <algorithm>
 #include <cmath>
@@ -51,6 +51,8 @@ UpdateCase UpdateCases<T>::new_case(const UpdateShape& update) {
     flops += (update.change == Change::delete_rows ? 8 : 4) * m * c * p;
     elements += 2 * m * c;
     if (update.change == Change::insert_columns) flops += 8 * m * n * p, elements += m * (n - c) + 2 * m * p;
+  } else if (update.change == Change::insert_columns) {
+    flops += 2 * m * n * p, elements += m * (n + p);
   }
   result.floor = session_.floor_for(precision_, flops, elements * size);
   return result;

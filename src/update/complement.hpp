@@ -114,6 +114,7 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
       if (step > 0 || found < p) break;
       queue.copy(tools.factorization(s.rows, p, QForm::thin).r_source(), out.l, Part::upper);
       out.triangular = true;
+      tools.end_stage("Householder");
       return out;
     }
     before = off;

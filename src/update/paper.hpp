@@ -111,6 +111,10 @@ void insert_columns_by_rotations(Tools<B, T>& tools, Store<B, T>& store, Index k
     const Index above = std::min(k, c.rows);
     if (above > 0) queue.copy(c.block(0, 0, above, p), m.block(0, k, above, p), Part::all);
     if (turning == 0) return;
+    if (rest.triangular && k >= c.rows) {  // after all others: complete
+      queue.copy(l, m.block(c.rows, k, l.rows, p), Part::upper);
+      return;
+    }
     const Mat strip = tools.scratch.template matrix<T>(p, turning);
     if (c.rows > k) queue.transpose(c.block(k, 0, c.rows - k, p), strip.columns(0, c.rows - k));
     if (l.rows > 0) queue.transpose(l, strip.columns(turning - l.rows, l.rows));
