@@ -31,7 +31,7 @@ struct Shape {
   static constexpr int stages = P == 8 ? 2 : 3;
   static constexpr int bytes = stages * order * ld * static_cast<int>(sizeof(T));
   static constexpr int warps = sizeof(T) == 8 || P == 8 ? 8 : 12;  // at most, by registers
-  static constexpr bool together = P <= 2;             // so few columns that the carry alone would leave units idle
+  static constexpr bool together = P <= 4;             // carry and X at once, where registers last
   using Mma = TileMma<T>;
   using A = typename Mma::A;
 };
