@@ -67,7 +67,7 @@ std::vector<Shape> shapes() {
 
 TYPED_TEST(PivotedQr, FactorsEveryHostileInput) {
   using T = typename TypeParam::Scalar;
-  for (const auto& input : hostile::inputs<T>())
+  for (const auto& input : hostile::sweep<T>())
     for (const Shape s : shapes())
       for (const QForm q : {QForm::implicit, QForm::thin, QForm::none}) {
         if (!this->thorough && q != QForm::thin) continue;
@@ -86,7 +86,7 @@ TYPED_TEST(PivotedQr, RandomizedPivotsAreGood) {
     EXPECT_TRUE(refuses([&] { this->factored(random_normal<T>(9, 4, 1), options); }, ErrorCode::unavailable, {"randomized"}));
     return;
   }
-  for (const auto& input : hostile::inputs<T>())
+  for (const auto& input : hostile::sweep<T>())
     for (const Shape s : {Shape{40, 30}, Shape{30, 150}, Shape{1, 5}}) {
       SCOPED_TRACE(std::string(input.name) + ", " + to_string(s));
       this->expect_pivoted(input.make(s.rows, s.cols, 5), options);

@@ -19,7 +19,7 @@ TYPED_TEST(QrApply, EqualsTheExplicitQ) {
   using T = typename TypeParam::Scalar;
   for (const Combo combo : combos_of_full_q()) {
     for (const Shape s : shapes)
-      for (const auto& input : hostile::inputs<T>()) {
+      for (const auto& input : hostile::sweep<T>()) {
         SCOPED_TRACE(label(input.name, s, combo, {16, 2, 4}));
         auto f = qr<T>(this->context(), input.make(s.rows, s.cols, 2).view(), options_for(combo, {16, 2, 4}));
         const auto q = widen(this->host(f.q(Columns::full)));

@@ -104,7 +104,7 @@ TYPED_TEST(QrCapture, ReplaysGiveTheBitsOfADirectCall) {
   Stream stream;
   const Context& context = stream.context();
   for (const Combo combo : all_combos())
-    for (const Shape s : shapes) {
+    for (const Shape s : in_turn(shapes)) {
       if (!legal(combo, s)) continue;
       SCOPED_TRACE(label("random normal", s, combo, {}));
       const Index k = std::min(s.rows, s.cols);

@@ -70,7 +70,7 @@ TYPED_TEST(QrRank, DeterminantsThatAreKnown) {
   this->expect_determinant(Dense<T>(6, 6), 0, -infinity, "zero");
   this->expect_determinant(this->diagonal({1, 2, 0, 3}), 0, -infinity, "a zero on the diagonal");
   this->expect_determinant(Dense<T>(0, 0), 1, 0, "empty");
-  for (const int n : {2, 3, 4, 5, 17, 18, 31}) {
+  for (const int n : in_turn({2, 3, 4, 5, 17, 18, 31}, 2)) {
     Dense<T> cycle(n, n);  // i -> i + 1: a cycle of n is odd when n is even
     for (Index j = 0; j < n; ++j) cycle((j + 1) % n, j) = 1;
     this->expect_determinant(cycle, n % 2 == 0 ? -1 : 1, 0, "cycle of " + std::to_string(n));
@@ -80,7 +80,7 @@ TYPED_TEST(QrRank, DeterminantsThatAreKnown) {
 TYPED_TEST(QrRank, DeterminantsOfRandomMatrices) {
   using T = typename TypeParam::Scalar;
   for (const Index n : {1, 2, 5, 16, 29, 32})
-    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    for (const std::uint64_t seed : in_turn({1, 2, 3, 4})) {
       auto a = geometric_spectrum<T>(n, n, 10, seed);
       if (seed % 2 == 0)
         for (Index i = 0; i < n; ++i) a(i, 0) = -a(i, 0);
@@ -112,7 +112,7 @@ TYPED_TEST(QrRank, RanksThatAreKnown) {
         {"geometric spectrum to 1e3", k},
         {"near overflow", k},
         {"clustered singular values", k}};
-    for (const auto& [name, rank] : known)
+    for (const auto& [name, rank] : in_turn(known, 4))
       for (const auto& input : hostile::inputs<T>()) {
         if (std::string(input.name) != name) continue;
         SCOPED_TRACE(std::string(name) + ", " + to_string(s));

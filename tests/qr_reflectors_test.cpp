@@ -68,7 +68,7 @@ TYPED_TEST(QrReflectors, FactorEveryHostileInput) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : {Shape{70, 9}, Shape{20, 20}, Shape{19, 18}, Shape{11, 30}, Shape{40, 1}, Shape{1, 6}})
     for (const Tree tree : {Tree{}, Tree{16, 2, 4}})
-      for (const auto& input : hostile::inputs<T>())
+      for (const auto& input : hostile::sweep<T>())
         for (const PanelKind kind : this->kinds()) {
           SCOPED_TRACE(label(input.name, s, {Algorithm::automatic, QForm::lapack}, tree));
           SCOPED_TRACE(kind == PanelKind::tree ? "tree panels" : "Cholesky panels");

@@ -40,7 +40,7 @@ TYPED_TEST(QrRepeat, FromRunToRunAndContextToContext) {
   using T = typename TypeParam::Scalar;
   const Context other = fresh_context(this->backend);
   for (const Combo combo : all_combos())
-    for (const Shape s : shapes) {
+    for (const Shape s : in_turn(shapes)) {
       if (!legal(combo, s)) continue;
       SCOPED_TRACE(label("random normal", s, combo, {}));
       const auto a = random_normal<T>(s.rows, s.cols, 14);
@@ -55,7 +55,7 @@ TYPED_TEST(QrRepeat, RefactorEqualsAFreshFactorization) {
   using T = typename TypeParam::Scalar;
   const Context& context = this->context();
   for (const Combo combo : all_combos())
-    for (const Shape s : shapes) {
+    for (const Shape s : in_turn(shapes)) {
       if (!legal(combo, s)) continue;
       SCOPED_TRACE(label("random normal", s, combo, {}));
       const auto a = random_normal<T>(s.rows, s.cols, 15), b = random_normal<T>(s.rows, s.cols, 16);

@@ -26,7 +26,7 @@ TYPED_TEST(QrStorage, GivesTheSameBitsAndLeavesTheInputAlone) {
       const Options options = options_for(combo, {16, 2, 4});
       auto plain = qr<T>(context, a.view(), options);
       const auto r = this->host(plain.r());
-      for (const Storage storage : all_storages) {
+      for (const Storage storage : in_turn(all_storages)) {
         SCOPED_TRACE(label(to_string(storage), s, combo, {16, 2, 4}));
         Stored<T> stored(context, a, storage);
         auto f = qr<T>(context, stored.view(), options);
@@ -49,7 +49,7 @@ TYPED_TEST(QrStorage, WritesRAndQIntoTheCallersMatrices) {
       const Index k = std::min(s.rows, s.cols);
       const auto a = random_normal<T>(s.rows, s.cols, 3);
       auto f = qr<T>(context, a.view(), options_for(combo, {16, 2, 4}));
-      for (const Storage storage : all_storages) {
+      for (const Storage storage : in_turn(all_storages)) {
         SCOPED_TRACE(label(to_string(storage), s, combo, {16, 2, 4}));
         Stored<T> r(context, Dense<T>(k, s.cols, T(7)), storage), q(context, Dense<T>(s.rows, k, T(7)), storage);
         Dense<T> got_r(k, s.cols), got_q(s.rows, k);
@@ -131,7 +131,7 @@ TYPED_TEST(QrStorage, InPlaceOverwritesTheMatrixWithItsFactors) {
   for (const Combo combo : all_combos()) {
     if (!keeps_reflectors(combo.q)) continue;
     for (const Shape s : shapes)
-      for (const Storage storage : {Storage::device, Storage::device_slack, Storage::device_misaligned}) {
+      for (const Storage storage : in_turn({Storage::device, Storage::device_slack, Storage::device_misaligned})) {
         SCOPED_TRACE(label(to_string(storage), s, combo, {16, 2, 4}));
         const auto a = random_normal<T>(s.rows, s.cols, 8);
         Stored<T> stored(context, a, storage);

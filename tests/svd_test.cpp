@@ -52,7 +52,7 @@ TYPED_TEST_SUITE(SvdTest, Everywhere, Names);
 TYPED_TEST(SvdTest, HostileInputsOfEveryShape) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : {Shape{150, 12}, Shape{20, 20}, Shape{11, 40}, Shape{30, 1}, Shape{1, 30}, Shape{1, 1}})
-    for (const auto& input : hostile::inputs<T>()) {
+    for (const auto& input : hostile::sweep<T>()) {
       SCOPED_TRACE(std::string(input.name) + ", " + to_string(s));
       const auto a = input.make(s.rows, s.cols, 41);
       this->expect_svd(a, svd<T>(this->context(), a.view()));
@@ -62,7 +62,7 @@ TYPED_TEST(SvdTest, HostileInputsOfEveryShape) {
 TYPED_TEST(SvdTest, SingularValuesAreLapacks) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : {Shape{150, 12}, Shape{20, 20}, Shape{11, 40}, Shape{300, 48}})
-    for (const auto& input : hostile::inputs<T>()) {
+    for (const auto& input : hostile::sweep<T>()) {
       const std::string name = input.name;
       if (name == "denormal" || name == "near overflow" || name == "graded rows" || name == "graded columns" ||
           name == "huge and tiny")
@@ -100,7 +100,7 @@ TYPED_TEST(SvdTest, SpectraThatAreKnown) {
 /// From where the Gram matrix will do to where it must not be trusted, and beyond what the precision can tell.
 TYPED_TEST(SvdTest, EveryConditionNumber) {
   using T = typename TypeParam::Scalar;
-  for (const double condition : {1.0, 1e1, 1e2, 1e3, 5e3, 9e3, 1.1e4, 1e5, 1e7, 1e10, 1e15, 1e20})
+  for (const double condition : some_of({1.0, 1e1, 1e2, 1e3, 5e3, 9e3, 1.1e4, 1e5, 1e7, 1e10, 1e15, 1e20}, 3))
     for (const Shape s : {Shape{150, 12}, Shape{160, 40}, Shape{40, 160}}) {
       SCOPED_TRACE(to_string(s) + ", condition " + std::to_string(condition));
       const auto a = geometric_spectrum<T>(s.rows, s.cols, condition, 9);

@@ -126,7 +126,8 @@ struct Apply {
 /// One n x n Cholesky factorization with its proof (see dense/cholesky_qr.hpp).
 ///
 /// With D = diag(G)^(1/2): G = D (R̂ᵀ R̂ - shift I) D, R = R̂ D, W = R^-1, kappa = ‖R̂‖_F ‖R̂^-1‖_F, and the bound is
-/// kappa + n * rounding * kappa^2, infinite when a pivot is not positive or anything is not finite.
+/// kappa + n * rounding * kappa^2, infinite when a pivot is not positive or anything is not finite, and where a backend
+/// sees early that it exceeds both limits.
 /// `failed` is set to 1 when the bound exceeds `fit_limit`; else it is left at its value (so that several passes share
 /// one flag). R and W of a finite bound are given whatever the limits.
 template <class B, class T>

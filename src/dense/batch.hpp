@@ -18,6 +18,7 @@
 
 #include <vector>
 
+#include "dense/compact_wy.hpp"
 #include "dense/implicit_q.hpp"
 #include "plan/plan.hpp"
 
@@ -82,8 +83,7 @@ struct HouseholderWorkspace {
   backend::DeviceMatrix<B, T> tau;   // small: k x 1
   backend::DeviceMatrix<B, T> v;     // m x B: V of a block as a full matrix
   backend::DeviceMatrix<B, T> gram;  // B x B: its Vᵀ V
-  backend::DeviceMatrix<B, T> w;     // B x max(n, B), twice
-  backend::DeviceMatrix<B, T> w2;
+  UpdateWorkspace<B, T> update;      // max(n, B) columns
 
   HouseholderWorkspace() = default;
   HouseholderWorkspace(Carver<B>& carver, const Plan& plan) {
@@ -94,30 +94,9 @@ struct HouseholderWorkspace {
     }
     v = carver.template matrix<T>(m, block, plan.count);
     gram = carver.template matrix<T>(block, block, plan.count);
-    w = carver.template matrix<T>(block, std::max(n, block), plan.count);
-    w2 = carver.template matrix<T>(block, std::max(n, block), plan.count);
+    update = UpdateWorkspace<B, T>(carver, block, std::max(n, block), plan.count);
   }
 };
-
-/// C := C - V op(T) (Vᵀ C), V as a full matrix.
-template <class B, class T>
-void apply_reflector_block(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& v,
-                           const backend::DeviceMatrix<B, T>& t, backend::Op op, const backend::DeviceMatrix<B, T>& c,
-                           const HouseholderWorkspace<B, T>& work) {
-  using backend::Op;
-  if (c.cols == 0 || c.rows == 0) return;
-  const auto w = work.w.block(0, 0, v.cols, c.cols);
-  const auto w2 = work.w2.block(0, 0, v.cols, c.cols);
-  queue.gemm(Op::transpose, Op::none, T(1), v, c, T(0), w);
-  queue.gemm(op, Op::none, T(1), t, w, T(0), w2);
-  queue.gemm(Op::none, Op::none, T(-1), v, w2, T(1), c);
-}
-
-/// T of block k, B columns wide but for the last.
-template <class B, class T>
-backend::DeviceMatrix<B, T> reflector_block_t(const backend::DeviceMatrix<B, T>& t, Index k, Index cols) {
-  return {t.data + k * t.ld * t.ld, cols, cols, t.ld, t.stride, t.count};
-}
 
 /// R and V of panel `index` in place, its T, and V with its ones and zeros.
 template <class B, class T>
@@ -128,7 +107,8 @@ void factor_whole_panel(typename B::Queue& queue, const WholePanels<B>& panels, 
     queue.factor_panel(backend::WholePanel<B, T>{a, t, v});
   } else {
     // factor wants its T compact
-    const backend::DeviceMatrix<B, T> compact{work.w.data, a.cols, a.cols, a.cols, work.w.stride, a.count};
+    const auto& w = work.update.w;
+    const backend::DeviceMatrix<B, T> compact{w.data, a.cols, a.cols, a.cols, w.stride, a.count};
     queue.factor(panels.tile(index, a, compact, true));
     queue.copy(compact, t, backend::Part::upper);
     queue.copy(a, v, backend::Part::unit_lower);
@@ -167,7 +147,7 @@ void join_whole_t(typename B::Queue& queue, const WholePanels<B>& panels, PanelR
   }
   for (std::size_t p = range.first + 1; p < range.last; ++p) {
     const Index col = panels.panels[p].col - first, n = panels.panels[p].cols;
-    const auto product = work.w.block(0, 0, col, n);
+    const auto product = work.update.w.block(0, 0, col, n);
     queue.gemm(Op::none, Op::none, T(1), gram.block(0, col, col, n), t.block(col, col, n, n), T(0), product);
     queue.gemm(Op::none, Op::none, T(-1), t.block(0, 0, col, col), product, T(0), t.block(0, col, col, n));
   }
@@ -191,37 +171,37 @@ void householder(typename B::Queue& queue, const WholePanels<B>& panels, const b
     const Index end = std::min(first + block_cols, k);
     range = panels_before(panels, range.last, end);
     const bool joined = is_joined(panels, m, a.cols, first, end);
-    const auto block_t = reflector_block_t(t, first / block_cols, end - first);
+    const auto t_block = block_t(t, first / block_cols, end - first);
     const auto v = work.v.block(0, 0, m - first, end - first);
     if (joined && range.last - range.first > 1) queue.fill(v.block(0, 0, end - first, end - first), T(0), T(0));
     for (std::size_t p = range.first; p < range.last; ++p) {
       const Index col = panels.panels[p].col, b = panels.panels[p].cols;
       const auto panel = a.block(col, col, m - col, b), rest = a.block(col, col + b, m - col, end - col - b);
-      const auto panel_t = block_t.block(col - first, col - first, b, b);
+      const auto panel_t = t_block.block(col - first, col - first, b, b);
       const auto panel_v = v.block(col - first, col - first, m - col, b);
       factor_whole_panel(queue, panels, p, panel, panel_t, panel_v, work);
       if (rest.cols == 0) continue;
       if (m - col <= panels.tile_rows)
         queue.apply_qt_h(backend::Apply<B, T>{panels.tile(p, panel, panel_t, false), rest, Op::transpose});
       else
-        apply_reflector_block(queue, panel_v, panel_t, Op::transpose, rest, work);
+        apply_block_reflector(queue, panel_v, panel_t, Op::transpose, rest, work.update);
     }
     if (!joined) continue;
-    join_whole_t(queue, panels, range, block_t, v, work);
-    apply_reflector_block(queue, v, block_t, Op::transpose, a.block(first, end, m - first, a.cols - end), work);
+    join_whole_t(queue, panels, range, t_block, v, work);
+    apply_block_reflector(queue, v, t_block, Op::transpose, a.block(first, end, m - first, a.cols - end), work.update);
   }
 }
 
 /// C := Qᵀ C or Q C with the panels of a block that was not joined.
 template <class B, class T>
 void apply_panels(typename B::Queue& queue, const WholePanels<B>& panels, PanelRange range, Index first,
-                  const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& block_t, backend::Op op,
+                  const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& t_block, backend::Op op,
                   const backend::DeviceMatrix<B, T>& c) {
   if (c.cols == 0) return;
   for (std::size_t i = 0; i < range.last - range.first; ++i) {
     const std::size_t p = op == backend::Op::transpose ? range.first + i : range.last - 1 - i;
     const Index col = panels.panels[p].col, b = panels.panels[p].cols, rows = a.rows - col;
-    const auto tile = panels.tile(p, a.block(col, col, rows, b), block_t.block(col - first, col - first, b, b), false);
+    const auto tile = panels.tile(p, a.block(col, col, rows, b), t_block.block(col - first, col - first, b, b), false);
     queue.apply_qt_h(backend::Apply<B, T>{tile, c.block(col, 0, rows, c.cols), op});
   }
 }
@@ -232,7 +212,7 @@ template <class B, class T>
 void apply_householder(typename B::Queue& queue, const WholePanels<B>& panels, const backend::DeviceMatrix<B, T>& a,
                        const backend::DeviceMatrix<B, T>& t, backend::Op op, const backend::DeviceMatrix<B, T>& c,
                        const HouseholderWorkspace<B, T>& work, bool identity = false) {
-  const Index k = std::min(a.rows, a.cols), block_cols = t.ld, wide = work.w.cols;
+  const Index k = std::min(a.rows, a.cols), block_cols = t.ld, wide = work.update.w.cols;
   const Index blocks = (k + block_cols - 1) / block_cols;
   std::vector<PanelRange> ranges;
   for (Index i = 0; i < blocks; ++i)
@@ -241,17 +221,17 @@ void apply_householder(typename B::Queue& queue, const WholePanels<B>& panels, c
     const Index index = op == backend::Op::transpose ? i : blocks - 1 - i;
     const Index col = index * block_cols, n = std::min(block_cols, k - col);
     const Index from = identity ? std::min(col, c.cols) : 0;
-    const auto block_t = reflector_block_t(t, index, n);
+    const auto t_block = block_t(t, index, n);
     if (!is_joined(panels, a.rows, a.cols, col, col + n)) {
-      apply_panels(queue, panels, ranges[static_cast<std::size_t>(index)], col, a, block_t, op,
+      apply_panels(queue, panels, ranges[static_cast<std::size_t>(index)], col, a, t_block, op,
                    c.columns(from, c.cols - from));
       continue;
     }
     const auto v = work.v.block(0, 0, a.rows - col, n);
     queue.copy(a.block(col, col, a.rows - col, n), v, backend::Part::unit_lower);
     for (Index first = from; first < c.cols; first += wide)
-      apply_reflector_block(queue, v, block_t, op, c.block(col, first, a.rows - col, std::min(wide, c.cols - first)),
-                            work);
+      apply_block_reflector(queue, v, t_block, op, c.block(col, first, a.rows - col, std::min(wide, c.cols - first)),
+                            work.update);
   }
 }
 

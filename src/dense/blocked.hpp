@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "dense/blocked_panel.hpp"
+#include "dense/compact_wy.hpp"
 
 namespace qrane::dense {
 
@@ -53,16 +54,6 @@ BlockedSchedule<B> make_blocked_schedule(typename B::Queue& queue, Index rows, I
   return s;
 }
 
-/// Products with a block's T, for as many columns as are updated at once.
-template <class B, class T>
-struct UpdateWorkspace {
-  backend::DeviceMatrix<B, T> w, w2;  // B x n each
-
-  UpdateWorkspace() = default;
-  UpdateWorkspace(Carver<B>& carver, Index block, Index cols, Index batch)
-      : w(carver.template matrix<T>(block, cols, batch)), w2(carver.template matrix<T>(block, cols, batch)) {}
-};
-
 /// Memory that a blocked factorization uses for one panel at a time and two blocks.
 template <class B, class T>
 struct BlockedWorkspace {
@@ -84,26 +75,6 @@ struct BlockedWorkspace {
   }
 };
 
-/// C := C - V op(T) (Vᵀ C), V as a full matrix.
-template <class B, class T>
-void apply_block_reflector(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& v,
-                           const backend::DeviceMatrix<B, T>& t, backend::Op op, const backend::DeviceMatrix<B, T>& c,
-                           const UpdateWorkspace<B, T>& work) {
-  using backend::Op;
-  if (c.cols == 0 || c.rows == 0) return;
-  const auto w = work.w.block(0, 0, v.cols, c.cols);
-  const auto w2 = work.w2.block(0, 0, v.cols, c.cols);
-  queue.gemm(Op::transpose, Op::none, T(1), v, c, T(0), w);
-  queue.gemm(op, Op::none, T(1), t, w, T(0), w2);
-  queue.gemm(Op::none, Op::none, T(-1), v, w2, T(1), c);
-}
-
-/// T factor of block k, B columns wide but for the last.
-template <class B, class T>
-backend::DeviceMatrix<B, T> block_t(const backend::DeviceMatrix<B, T>& t, Index k, Index cols) {
-  return {t.data + k * t.ld * t.ld, cols, cols, t.ld, t.stride, t.count};
-}
-
 /// The blocks above the diagonal of a block's T, whose diagonal blocks (b wide) are there; the products hold Y2ᵀ V1.
 template <class B, class T>
 void join_t(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& t, Index b,
@@ -118,11 +89,11 @@ void join_t(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& t, Inde
 }
 
 /// Factors columns [first, end) of a from row `first` on, which earlier blocks have been applied to; leaves V in v
-/// (rows from `first` on) and T in t.
+/// (rows from `first` on) and T in t, which is `joined` or else that of each panel alone.
 template <class B, class T>
 void factor_block(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const backend::DeviceMatrix<B, T>& a,
                   Index first, Index end, const backend::DeviceMatrix<B, T>& t, const backend::DeviceMatrix<B, T>& v,
-                  const BlockedWorkspace<B, T>& work) {
+                  bool joined, const BlockedWorkspace<B, T>& work) {
   using backend::Op;
   const Index m = a.rows;
   queue.fill(v.block(0, 0, end - first, end - first), T(0), T(0));
@@ -132,7 +103,7 @@ void factor_block(typename B::Queue& queue, const BlockedSchedule<B>& schedule, 
     const auto panel_y = work.panel.y.block(0, 0, m - col, b);
     factor_panel(queue, schedule.panels[static_cast<std::size_t>(index)], index, a.block(col, col, m - col, b),
                  t.block(at, at, b, b), panel_v, panel_y, work.panel);
-    const Index from = at == 0 ? b : 0, to = col + b == end ? at : end - first;
+    const Index from = joined && at > 0 ? 0 : at + b, to = col + b == end ? at : end - first;
     if (from >= to) continue;
     const auto products = work.products.block(at, from, b, to - from);
     queue.gemm(Op::transpose, Op::none, T(1), panel_y, a.block(col, first + from, m - col, to - from), T(0), products);
@@ -141,13 +112,13 @@ void factor_block(typename B::Queue& queue, const BlockedSchedule<B>& schedule, 
     queue.gemm(Op::none, Op::none, T(-1), panel_v, work.products.block(at, at + b, b, right), T(1),
                a.block(col, col + b, m - col, right));
   }
-  join_t(queue, t, schedule.panel_cols, work);
+  if (joined) join_t(queue, t, schedule.panel_cols, work);
 }
 
-/// Factors a in place; t is B x (B * blocks).
+/// Factors a in place; t is B x (B * blocks). Without `reflectors` R alone is wanted.
 template <class B, class T>
 void blocked(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const backend::DeviceMatrix<B, T>& a,
-             const backend::DeviceMatrix<B, T>& t, const BlockedWorkspace<B, T>& work) {
+             const backend::DeviceMatrix<B, T>& t, const BlockedWorkspace<B, T>& work, bool reflectors = true) {
   using backend::Op;
   const Index k = std::min(a.rows, a.cols), m = a.rows, block = schedule.block_cols;
   auto side = k > block ? queue.side() : queue;
@@ -159,7 +130,7 @@ void blocked(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const
     const Index end = std::min(first + block, k), next = std::min(end + block, k);
     const auto factor = block_t(t, first / block, end - first);
     const auto v = work.v[static_cast<std::size_t>(turn)].block(0, 0, m - first, end - first);
-    factor_block(side, schedule, a, first, end, factor, v, work);
+    factor_block(side, schedule, a, first, end, factor, v, reflectors || end < a.cols, work);
     if (next > end) side.follow(queue);  // the last update of the rest has been to the next block's columns, and read its V
     queue.follow(side);
     apply_block_reflector(side, v, factor, Op::transpose, a.block(first, end, m - first, next - end), work.ahead);

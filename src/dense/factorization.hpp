@@ -124,7 +124,7 @@ class Factorization : Pieces<B, T> {
     if (plan_.algorithm == Algorithm::householder) {
       if (!plan_.small) householder(queue_, whole_panels_, v_, t_, householder_);
     } else if (plan_.algorithm == Algorithm::blocked) {
-      blocked(queue_, blocked_schedule_, v_, t_, blocked_);
+      blocked(queue_, blocked_schedule_, v_, t_, blocked_, plan_.q != QForm::none);
     } else {
       caqr(queue_, implicit());
     }
@@ -274,7 +274,7 @@ class Factorization : Pieces<B, T> {
   }
   Index compact_t_stride() const {
     Carver<B> sizes;
-    return HouseholderWorkspace<B, T>(sizes, plan_).w.stride;
+    return HouseholderWorkspace<B, T>(sizes, plan_).update.w.stride;
   }
 
   /// What is kept when the reflectors are not.

@@ -127,9 +127,11 @@ void plan_guard(Plan& p, bool panels) {
     const auto cols = static_cast<double>(n);
     p.guard_limit = std::sqrt(cols * (2 * cols + 10));
     p.passes = 2;
-    // 8 n rows embed n columns well enough; more of them keep a wide device busy, at no cost beside reading A
-    constexpr Index busy = 1 << 18;
-    const Index rows = std::max({8 * n, std::min(busy / std::max<Index>(n, 1), p.rows / 16), Index{1}});
+    // 4 n rows embed many columns well enough, 8 n rows few; more of them keep a wide device busy, at no cost beside
+    // reading A
+    constexpr Index busy = 1 << 18, many = 512;
+    const Index enough = std::clamp(many, 4 * n, 8 * n);
+    const Index rows = std::max({enough, std::min(busy / std::max<Index>(n, 1), p.rows / 16), Index{1}});
     if (!panels && p.rows >= 32 * n) p.sketch_rows = (rows + 31) / 32 * 32;
     if (p.sketch_rows > p.rows) p.sketch_rows = 0;
   }

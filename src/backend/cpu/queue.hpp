@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary on the CPU: the reference that tests trust, and a product of its own.
 // Every call is finished when it returns. Files: queue.cpp (memory, movement, reductions), products.cpp,
-// panel.cpp (QR tile kernels), small.cpp (Cholesky, reconstruction), small_svd.cpp, update.cpp, robust_pca.cpp.
+// panel.cpp and panel_tree.cpp (QR tile kernels), small.cpp (Cholesky, reconstruction), small_svd.cpp, update.cpp,
+// robust_pca.cpp.
 #pragma once
 
 #include <atomic>

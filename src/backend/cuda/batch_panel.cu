@@ -144,21 +144,6 @@ struct WholePanelTile {
     }
   }
 
-  __device__ __forceinline__ void scale_columns() {
-#pragma unroll
-    for (int slot = 0; slot < C; ++slot) {
-      int most = 0;
-#pragma unroll
-      for (int r = 0; r < R; ++r) most = max(most, magnitude(a[slot][r]));
-#pragma unroll
-      for (int width = 1; width < warp_size; width *= 2) most = max(most, __shfl_xor_sync(full_warp, most, width));
-      exponent[slot] = scale_exponent<T>(most);
-      const T scale = Bits<T>::power_of_two(-exponent[slot]);
-#pragma unroll
-      for (int r = 0; r < R; ++r) a[slot][r] *= scale;
-    }
-  }
-
   /// Reflector j of column j, which is this warp's `slot`: v to shared memory, and the finished column.
   __device__ __forceinline__ void reflect(int slot_index, int j) {
 #pragma unroll
@@ -295,7 +280,7 @@ __global__ void __launch_bounds__(32 * Shape::W)
   T* const g_a = task.a.data + index * task.a.stride;
   WholePanelTile<Shape> tile(shared);
   tile.load(g_a, task.a.ld, rows, cols, whole);
-  tile.scale_columns();
+  scale_columns<warp_size>(tile.a, tile.exponent);
   tile.factor(steps);
   tile.unscale_rest(steps);
   tile.store(g_a, task.a.ld, rows, cols, whole);

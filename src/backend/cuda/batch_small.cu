@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(32 * small_warps)
   f.tile.load(f.s, ld, m, f.tile.group < present ? n : 0);
   __syncwarp();
   int exponent[Shape::C];
-  f.tile.scale_columns(exponent);
+  scale_columns<Shape::L>(f.tile.a, exponent);
   f.factor(k);
   f.finish(exponent);
   __syncwarp();

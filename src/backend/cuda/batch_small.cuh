@@ -145,22 +145,6 @@ struct SmallTile {
     for (int width = 1; width < L; width *= 2) x += __shfl_xor_sync(full_warp, x, width);
     return x;
   }
-
-  /// Scales every column to a largest magnitude near 1; exponent[slot] undoes it.
-  __device__ void scale_columns(int (&exponent)[C]) {
-#pragma unroll
-    for (int slot = 0; slot < C; ++slot) {
-      int most = 0;
-#pragma unroll
-      for (int r = 0; r < R; ++r) most = max(most, magnitude(a[slot][r]));
-#pragma unroll
-      for (int width = 1; width < L; width *= 2) most = max(most, __shfl_xor_sync(full_warp, most, width));
-      exponent[slot] = scale_exponent<T>(most);
-      const T scale = Bits<T>::power_of_two(-exponent[slot]);
-#pragma unroll
-      for (int r = 0; r < R; ++r) a[slot][r] *= scale;
-    }
-  }
 };
 
 constexpr int small_warps = 4;  // of a CTA

@@ -28,7 +28,7 @@
 namespace qrane::backend::cuda {
 
 /// Adds up s[0 .. N) over the lanes, halving the positions at every stage: this lane's total is that of position
-/// `lane_sum_position<N>(lane)`, where that is less than N.
+/// `lane_sum_position<N>(lane)`, where that is less than N. Every position is one lane's.
 template <int N, int Bit = 1, class T>
 __device__ T lane_sums(const T (&s)[N]) {
   const int lane = threadIdx.x % warp_size;
@@ -54,10 +54,12 @@ __device__ T lane_sums(const T (&s)[N]) {
 template <int N, int Bit = 1>
 __device__ int lane_sum_position(int lane) {
   if constexpr (N == 1) {
-    return 0;
+    return lane < Bit ? 0 : warp_size;  // the lanes above hold the same total
   } else {
     constexpr int half = (N + 1) / 2;
-    return (lane & Bit ? half : 0) + lane_sum_position<half, 2 * Bit>(lane);
+    const bool upper = lane & Bit;  // which has one position less where N is odd
+    const int position = lane_sum_position<half, 2 * Bit>(lane);
+    return position < (upper ? N - half : half) ? position + (upper ? half : 0) : warp_size;
   }
 }
 
@@ -190,6 +192,7 @@ struct Chain {
   }
 
   __device__ void raise(bool head_scaled) {
+    __syncwarp();  // all have read the scale of before
     int mine = 0;
 #pragma unroll 1
     for (int c = 0; c < NB; ++c) {

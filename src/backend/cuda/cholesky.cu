@@ -12,11 +12,8 @@
 //            column, Ŵ(i,j) := sum_{i<=k<j} Ŵ(i,k) R̂(k,j), which reads only columns already inverted
 //
 // About 2 n^3 / 3 flops; what counts are the n / 8 steps of some 2000 cycles each.
-#include <cfloat>
-
-#include "backend/cuda/kernel.cuh"
-#include "backend/cuda/mma.cuh"
 #include "backend/cuda/reduce.cuh"
+#include "backend/cuda/triangle.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -25,23 +22,17 @@ constexpr int threads = 512;
 constexpr int warps = threads / 32;
 constexpr int most_tiles = 28;
 
-/// Below this a squared column norm may owe its leading digits to underflow in the products (m up to 2^40).
-constexpr double least_diagonal = DBL_MIN * 4398046511104.0;  // 2^-1022 * 2^42
-
-/// Where element (row, col) of an 8 x 8 tile lies: a product's lane (g, t) finds its element (t, g) of the
-/// upper half at g * 4 + t, and all operand reads of a warp are free of bank conflicts.
-__device__ constexpr int in_tile(int row, int col) { return col * 4 + row % 4 + row / 4 * 32; }
-
 struct Shared {
   double* tiles;    // tile_count * 64
-  double* scale;    // 8 * tile columns: square roots of the diagonal
+  double* scale;    // 8 * tile columns: square roots of the diagonal, and
+  double* by;       // their reciprocals
   int* broken;      // set when the guard must refuse
 
   __device__ double* tile(int row, int col) const { return tiles + tile_index(row, col) * 64; }
   __device__ double& at(int i, int j) const { return tile(i / 8, j / 8)[in_tile(i % 8, j % 8)]; }
 };
 
-int shared_bytes(int tiles) { return (tile_count(tiles) * 64 + tiles * 8 + 2) * 8; }
+int shared_bytes(int tiles) { return (tile_count(tiles) * 64 + tiles * 16 + 2) * 8; }
 
 /// The scaled upper triangle; rows and columns past n are those of the identity.
 __device__ void load_scaled(const DeviceMatrix<Cuda, double>& gram, double shift, int tiles, const Shared& s) {
@@ -50,13 +41,14 @@ __device__ void load_scaled(const DeviceMatrix<Cuda, double>& gram, double shift
     const double d = j < n ? gram.data[j + j * gram.ld] : 1.0;
     if (!(d >= least_diagonal) || !isfinite(d)) *s.broken = 1;
     s.scale[j] = sqrt(d);
+    s.by[j] = 1 / s.scale[j];
   }
   __syncthreads();
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (int j = warp; j < tiles * 8; j += warps)
     for (int i = lane; i < (j / 8 + 1) * 8; i += 32) {
       double x = i == j ? 1.0 + shift : 0.0;
-      if (i < j && j < n) x = gram.data[i + j * gram.ld] / s.scale[i] / s.scale[j];
+      if (i < j && j < n) x = gram.data[i + j * gram.ld] * s.by[i] * s.by[j];
       s.at(i, j) = x;
     }
 }
@@ -71,7 +63,7 @@ __device__ bool factor_diagonal(const double* tile, double (&r)[8][8], double (&
 #pragma unroll
   for (int k = 0; k < 8; ++k) {
     good = good && r[k][k] > 0;
-    inv[k] = rsqrt(r[k][k]);
+    inv[k] = quick_rsqrt(r[k][k]);
     r[k][k] *= inv[k];
 #pragma unroll
     for (int j = k + 1; j < 8; ++j) r[k][j] *= inv[k];
@@ -83,35 +75,19 @@ __device__ bool factor_diagonal(const double* tile, double (&r)[8][8], double (&
   return good;
 }
 
-/// c += sign op(A) B for two tiles; op is the transpose if asked for.
-template <bool transposed>
-__device__ void multiply_tiles(double (&c)[2], const double* a, const double* b, int lane, double sign) {
-  const int g = lane / 4, t = lane % 4;
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    const double x = transposed ? a[lane + 32 * h] : a[in_tile(g, t + 4 * h)];
-    mma_8x8x4(c, sign * x, b[lane + 32 * h]);
-  }
-}
-
-__device__ void load_tile(double (&c)[2], const double* tile, int lane) {
-  c[0] = tile[in_tile(lane / 4, lane % 4 * 2)];
-  c[1] = tile[in_tile(lane / 4, lane % 4 * 2 + 1)];
-}
-
-__device__ void store_tile(const double (&c)[2], double* tile, int lane) {
-  tile[in_tile(lane / 4, lane % 4 * 2)] = c[0];
-  tile[in_tile(lane / 4, lane % 4 * 2 + 1)] = c[1];
-}
-
-__device__ void factor(int tiles, const Shared& s) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+/// Stops where the guard must refuse: a pivot below 1 / most_inverse is proof enough, since ‖R̂^-1‖ is no less than its
+/// reciprocal and ‖R̂‖_F^2 no less than n.
+__device__ void factor(int tiles, double most_inverse, const Shared& s) {
+  const int warp = threadIdx.x / 32;
   for (int p = 0; p < tiles; ++p) {
     const int j = p * 8 + static_cast<int>(threadIdx.x);
     double x[8];
     if (j < tiles * 8) {
       double r[8][8], inv[8];
-      if (!factor_diagonal(s.tile(p, p), r, inv) && threadIdx.x == 0) *s.broken = 1;
+      bool good = factor_diagonal(s.tile(p, p), r, inv);
+#pragma unroll
+      for (int k = 0; k < 8; ++k) good = good && inv[k] <= most_inverse;
+      if (!good && threadIdx.x == 0) *s.broken = 1;
       double* column = s.tile(p, j / 8);
 #pragma unroll
       for (int i = 0; i < 8; ++i) x[i] = column[in_tile(i, j % 8)];
@@ -130,6 +106,7 @@ __device__ void factor(int tiles, const Shared& s) {
       }
     }
     __syncthreads();
+    if (*s.broken != 0) return;
     if (threadIdx.x < 8) {  // nobody reads the diagonal tile any more
 #pragma unroll
       for (int i = 0; i < 8; ++i) s.tile(p, p)[in_tile(i, j % 8)] = x[i];
@@ -140,10 +117,9 @@ __device__ void factor(int tiles, const Shared& s) {
       while (tile_count(col + 1) <= k) ++col;
       while (tile_count(col) > k) --col;
       const int tile_row = p + 1 + k - tile_count(col), tile_col = p + 1 + col;
-      double c[2];
-      load_tile(c, s.tile(tile_row, tile_col), lane);
-      multiply_tiles<true>(c, s.tile(p, tile_row), s.tile(p, tile_col), lane, -1.0);
-      store_tile(c, s.tile(tile_row, tile_col), lane);
+      auto c = Accumulator::load(s.tile(tile_row, tile_col));
+      c.add<true>(s.tile(p, tile_row), s.tile(p, tile_col), -1.0);
+      c.store(s.tile(tile_row, tile_col));
     }
     __syncthreads();
   }
@@ -160,7 +136,7 @@ __device__ void invert_diagonals(int tiles, const Shared& s) {
       double sum = i == j % 8 ? 1.0 : 0.0;
 #pragma unroll
       for (int k = i + 1; k < 8; ++k) sum = fma(-r[in_tile(i, k)], x[k], sum);
-      x[i] = i <= j % 8 ? sum / r[in_tile(i, i)] : 0.0;
+      x[i] = i <= j % 8 ? sum * quick_reciprocal(r[in_tile(i, i)]) : 0.0;
     }
   }
   __syncthreads();
@@ -172,35 +148,34 @@ __device__ void invert_diagonals(int tiles, const Shared& s) {
 }
 
 __device__ void invert(int tiles, const Shared& s) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp = threadIdx.x / 32;
   invert_diagonals(tiles, s);
   for (int k = warp; k < tile_count(tiles - 1); k += warps) {  // tiles above the diagonal, by columns
     int col = 1;
     while (tile_count(col) <= k) ++col;
     double* tile = s.tile(k - tile_count(col - 1), col);
-    double c[2] = {};
-    multiply_tiles<false>(c, tile, s.tile(col, col), lane, -1.0);
-    __syncwarp();
-    store_tile(c, tile, lane);
+    auto c = Accumulator::zero();
+    c.add(tile, s.tile(col, col), -1.0);
+    c.store(tile);
   }
   __syncthreads();
   constexpr int rows_per_warp = (most_tiles + warps - 1) / warps;
   for (int j = 1; j < tiles; ++j) {
-    double c[rows_per_warp][2][2] = {};
+    Accumulator c[rows_per_warp][2] = {};
 #pragma unroll
     for (int u = 0; u < rows_per_warp; ++u) {
       const int i = warp + u * warps;
       for (int k = i; k < j; k += 2) {  // two sums, so that a product need not wait for the one before
-        multiply_tiles<false>(c[u][0], s.tile(i, k), s.tile(k, j), lane, 1.0);
-        if (k + 1 < j) multiply_tiles<false>(c[u][1], s.tile(i, k + 1), s.tile(k + 1, j), lane, 1.0);
+        c[u][0].add(s.tile(i, k), s.tile(k, j));
+        if (k + 1 < j) c[u][1].add(s.tile(i, k + 1), s.tile(k + 1, j));
       }
     }
     __syncthreads();
 #pragma unroll
     for (int u = 0; u < rows_per_warp; ++u) {
       const int i = warp + u * warps;
-      const double sum[2] = {c[u][0][0] + c[u][1][0], c[u][0][1] + c[u][1][1]};
-      if (i < j) store_tile(sum, s.tile(i, j), lane);
+      const Accumulator sum{{c[u][0].c[0] + c[u][1].c[0], c[u][0].c[1] + c[u][1].c[1]}};
+      if (i < j) sum.store(s.tile(i, j));
     }
     __syncthreads();
   }
@@ -216,7 +191,7 @@ __device__ double store_and_measure(const DeviceMatrix<Cuda, double>& out, int n
     for (int i = lane; i < n; i += 32) {
       const double x = i <= j ? s.at(i, j) : 0.0;
       sum = fma(x, x, sum);
-      out.data[i + j * out.ld] = inverse ? x / s.scale[i] : x * s.scale[j];
+      out.data[i + j * out.ld] = inverse ? x * s.by[i] : x * s.scale[j];
     }
   return block_reduce(sum, 0.0, Add{});
 }
@@ -226,20 +201,22 @@ __global__ void __launch_bounds__(threads)
   if (skipped(condition)) return;
   extern __shared__ double shared[];
   const int n = static_cast<int>(task.gram.rows), tiles = (n + 7) / 8;
-  const Shared s{shared, shared + tile_count(tiles) * 64,
-                 reinterpret_cast<int*>(shared + tile_count(tiles) * 64 + tiles * 8)};
+  double* const scale = shared + tile_count(tiles) * 64;
+  const Shared s{shared, scale, scale + tiles * 8, reinterpret_cast<int*>(scale + tiles * 16)};
   if (threadIdx.x == 0) *s.broken = 0;
   __syncthreads();
   load_scaled(task.gram, task.shift, tiles, s);
   __syncthreads();
-  factor(tiles, s);
-  const double norm = sqrt(store_and_measure<false>(task.r, n, s));
-  __syncthreads();
-  invert(tiles, s);
-  const double inverse_norm = sqrt(store_and_measure<true>(task.inverse, n, s));
+  factor(tiles, fmax(task.limit, task.fit_limit) / sqrt(static_cast<double>(n)), s);
+  double kappa = HUGE_VAL;
+  if (*s.broken == 0) {
+    const double norm = sqrt(store_and_measure<false>(task.r, n, s));
+    __syncthreads();
+    invert(tiles, s);
+    kappa = norm * sqrt(store_and_measure<true>(task.inverse, n, s));
+  }
   if (threadIdx.x != 0) return;
-  const double kappa = norm * inverse_norm;
-  const double bound = *s.broken == 0 && isfinite(kappa) ? kappa + n * task.rounding * kappa * kappa : HUGE_VAL;
+  const double bound = isfinite(kappa) ? kappa + n * task.rounding * kappa * kappa : HUGE_VAL;
   const bool within = bound <= task.limit, fit = bound <= fmax(task.limit, task.fit_limit);
   if (task.failed != nullptr && !fit) *task.failed = 1;
   if (task.verdict != nullptr) {

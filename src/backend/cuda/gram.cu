@@ -16,6 +16,7 @@
 #include "backend/cuda/gram_wide.cuh"
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/mma.cuh"
+#include "backend/cuda/resident.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -255,17 +256,6 @@ __global__ void __launch_bounds__(1024) sum_partial_kernel(const std::int32_t* c
   if (row <= col && col < w.cols) w.data[row + col * w.ld] = sum;
 }
 
-/// How many blocks of a kernel the device holds.
-template <class K>
-Index resident_blocks(K* kernel, int threads, int shared_bytes) {
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-             "cudaFuncSetAttribute(gram)");
-  int blocks = 0;
-  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes),
-             "cudaOccupancyMaxActiveBlocksPerMultiprocessor(gram)");
-  return Index(std::max(blocks, 1)) * multiprocessors();
-}
-
 /// A kernel for n columns and how to launch it.
 template <class T>
 struct Choice {
@@ -283,7 +273,7 @@ Choice<T> choose_narrow(bool aligned) {
   Choice<T> choice;
   choice.narrow = aligned ? gram_narrow_kernel<T, CT, true> : gram_narrow_kernel<T, CT, false>;
   choice.least_rows = narrow_threads / 32 * narrow_unroll<CT> * 4 * Index(16 / sizeof(T));
-  choice.resident = resident_blocks(choice.narrow, narrow_threads, 0);
+  choice.resident = resident_blocks(choice.narrow, narrow_threads, 0, "gram");
   return choice;
 }
 
@@ -298,7 +288,7 @@ Choice<T> choose_middle(Index n) {
   choice.padded_tiles = f.tiles;
   choice.shared_bytes = sizeof(T) == 4 ? stages * 8 * f.tiles * slab * 4 + 2 * f.size() * 8 : stages * f.size() * 8;
   choice.least_rows = 2 * slab;
-  choice.resident = resident_blocks(choice.middle, choice.threads, choice.shared_bytes);
+  choice.resident = resident_blocks(choice.middle, choice.threads, choice.shared_bytes, "gram");
   return choice;
 }
 
@@ -309,7 +299,7 @@ Choice<T> choose_wide(bool aligned) {
   choice.threads = gram_wide::threads;
   choice.shared_bytes = stages * gram_wide::stage_bytes;
   choice.least_rows = 2 * gram_wide::stage_rows<T>;
-  choice.resident = resident_blocks(choice.narrow, choice.threads, choice.shared_bytes);
+  choice.resident = resident_blocks(choice.narrow, choice.threads, choice.shared_bytes, "gram");
   return choice;
 }
 

@@ -287,7 +287,7 @@ void launch_residual_squares(const Launch& launch, const DeviceMatrix<Cuda, T>& 
   for_rhs(b.cols, [&](auto rhs, Index first) {
     constexpr int R = decltype(rhs)::value;
     auto* kernel = aligned ? residual_kernel<T, width<T>, R> : residual_kernel<T, 1, R>;
-    const Index bytes = a.cols * R * 8;
+    const Index bytes = (a.cols * R + 1) / 2 * 16;  // the compiled kernel reads pairs
     detail::check(bytes <= most, ErrorCode::invalid_argument, "residual_squares of ", a.cols, " columns: at most ",
                   max_residual_columns());
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),

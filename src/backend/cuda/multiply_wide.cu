@@ -13,6 +13,7 @@
 
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/mma.cuh"
+#include "backend/cuda/resident.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -321,13 +322,8 @@ void launch_multiply_wide(const Launch& launch, const DeviceMatrix<Cuda, T>& a, 
   constexpr int V = 16 / sizeof(T);
   auto* kernel = is_aligned<V>(a) && is_aligned<V>(q) ? multiply_wide_kernel<T, true> : multiply_wide_kernel<T, false>;
   const int bytes = tile_count(static_cast<int>((a.cols + 7) / 8)) * 512 + warps * ring_bytes;
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-             "cudaFuncSetAttribute(multiply_wide)");
-  int resident = 0;
-  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, 32 * warps, bytes),
-             "cudaOccupancyMaxActiveBlocksPerMultiprocessor(multiply_wide)");
   const Index useful = (a.rows + slab_rows - 1) / slab_rows;
-  const Index blocks = std::min<Index>(useful, Index(std::max(resident, 1)) * multiprocessors());
+  const Index blocks = std::min(useful, resident_blocks(kernel, 32 * warps, bytes, "multiply_wide"));
   kernel<<<static_cast<unsigned>(blocks), 32 * warps, bytes, launch.stream>>>(launch.condition, a, w, q);
   check_launch("multiply_wide kernel");
 }

@@ -32,6 +32,24 @@ namespace qrane::backend::cuda {
 template <class T>
 inline constexpr T negligible = sizeof(T) == 4 ? T(1e-30) : T(1e-280);
 
+/// Columns in registers, of which `lanes` adjacent lanes hold parts, each scaled to a largest magnitude near 1 by
+/// 2^-exponent.
+template <int lanes, class T, int C, int R>
+__device__ __forceinline__ void scale_columns(T (&a)[C][R], int (&exponent)[C]) {
+#pragma unroll
+  for (int slot = 0; slot < C; ++slot) {
+    int most = 0;
+#pragma unroll
+    for (int r = 0; r < R; ++r) most = max(most, magnitude(a[slot][r]));
+#pragma unroll
+    for (int width = 1; width < lanes; width *= 2) most = max(most, __shfl_xor_sync(full_warp, most, width));
+    exponent[slot] = scale_exponent<T>(most);
+    const T scale = Bits<T>::power_of_two(-exponent[slot]);
+#pragma unroll
+    for (int r = 0; r < R; ++r) a[slot][r] *= scale;
+  }
+}
+
 /// Static shared memory: at most 13 KiB.
 template <class T, int NB, int Warps>
 struct PanelShared {

@@ -330,19 +330,6 @@ __global__ void __launch_bounds__(threads, 1) pivoted_factor_kernel(const std::i
   if (blockIdx.x == 0 && threadIdx.x == 0) *task.rank = rank < 0 ? j : rank;
 }
 
-/// Thread map: x along the rows, y over the columns.
-template <class T>
-__global__ void __launch_bounds__(256) gather_columns_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> source,
-                                                             const std::int32_t* columns, DeviceMatrix<Cuda, T> target) {
-  if (skipped(condition)) return;
-  for (Index j = blockIdx.y; j < target.cols; j += gridDim.y) {
-    const Index from = columns[j];
-    if (from >= source.cols) continue;
-    for (Index i = blockIdx.x * Index(256) + threadIdx.x; i < target.rows; i += gridDim.x * Index(256))
-      target.data[i + j * target.ld] = source.data[i + from * source.ld];
-  }
-}
-
 /// How a matrix is dealt to blocks.
 struct Deal {
   int blocks, columns_per_block, lanes, bytes;
@@ -407,21 +394,9 @@ void launch_pivoted_factor(const Launch& launch, const PivotedFactor<Cuda, T>& p
              "pivoted_factor kernel");
 }
 
-template <class T>
-void launch_gather_columns(const Launch& launch, const DeviceMatrix<Cuda, T>& source, const std::int32_t* columns,
-                           const DeviceMatrix<Cuda, T>& target) {
-  if (target.rows == 0 || target.cols == 0) return;
-  const dim3 grid(static_cast<unsigned>(std::clamp<Index>((target.rows + 255) / 256, 1, 1024)),
-                  static_cast<unsigned>(std::min<Index>(target.cols, 65535)));
-  gather_columns_kernel<T><<<grid, 256, 0, launch.stream>>>(launch.condition, source, columns, target);
-  check_launch("gather_columns kernel");
-}
-
 #define QRANE_INSTANTIATE(T)                                                                             \
   template std::int64_t pivoted_factor_scratch_bytes<T>(Index, Index);                                   \
-  template void launch_pivoted_factor(const Launch&, const PivotedFactor<Cuda, T>&, const Scratch<Cuda>&); \
-  template void launch_gather_columns(const Launch&, const DeviceMatrix<Cuda, T>&, const std::int32_t*,  \
-                                      const DeviceMatrix<Cuda, T>&);
+  template void launch_pivoted_factor(const Launch&, const PivotedFactor<Cuda, T>&, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -17,6 +17,7 @@
 
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/mma.cuh"
+#include "backend/cuda/resident.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -224,13 +225,8 @@ void launch_solve_wide(const Launch& launch, const Matrix64& a, const Matrix64& 
                 " columns: this device takes up to ", max_fused_solve());
   auto* kernel = is_aligned<2>(a) && is_aligned<2>(q) ? solve_wide_kernel<true> : solve_wide_kernel<false>;
   const int bytes = shared_bytes(static_cast<int>((a.cols + 7) / 8));
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-             "cudaFuncSetAttribute(solve_wide)");
-  int resident = 0;
-  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, 32 * warps, bytes),
-             "cudaOccupancyMaxActiveBlocksPerMultiprocessor(solve_wide)");
   const Index useful = (a.rows + slab_rows - 1) / slab_rows;
-  const Index blocks = std::min<Index>(useful, Index(std::max(resident, 1)) * multiprocessors());
+  const Index blocks = std::min(useful, resident_blocks(kernel, 32 * warps, bytes, "solve_wide"));
   kernel<<<static_cast<unsigned>(blocks), 32 * warps, bytes, launch.stream>>>(launch.condition, a, r, q);
   check_launch("solve_wide kernel");
 }

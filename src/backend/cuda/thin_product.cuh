@@ -20,6 +20,7 @@
 
 #include "backend/cuda/kernel.cuh"
 #include "backend/cuda/mma.cuh"
+#include "backend/cuda/resident.cuh"
 
 namespace qrane::backend::cuda {
 
@@ -159,13 +160,9 @@ int launch(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMat
            const Epilogue& epilogue, Index most_blocks) {
   constexpr int bytes = shared_bytes(tiles);
   auto* const kernel = product_kernel<T, tiles, Epilogue>;
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-             "cudaFuncSetAttribute(thin product)");
-  int resident = 0;
-  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, 32 * warps(tiles), bytes),
-             "cudaOccupancyMaxActiveBlocksPerMultiprocessor(thin product)");
   const Index slabs = std::max<Index>((a.rows + slab - 1) / slab, 1);
-  const auto blocks = static_cast<int>(std::min({slabs, Index(std::max(resident, 1)) * multiprocessors(), most_blocks}));
+  const Index resident = resident_blocks(kernel, 32 * warps(tiles), bytes, "thin product");
+  const auto blocks = static_cast<int>(std::min({slabs, resident, most_blocks}));
   kernel<<<static_cast<unsigned>(blocks), 32 * warps(tiles), bytes, launch.stream>>>(
       launch.condition, a, w, is_aligned<16 / sizeof(T)>(a), epilogue);
   check_launch("thin product kernel");

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// QRANE_TEST_SMALL=1 in the environment: a run under a tool that slows kernels down a hundredfold (compute-sanitizer by
+// tools/gpu-check --sanitize). Every test still runs, asks the same and meets every kernel; what repeats is cut short.
+#pragma once
+
+#include <cstdlib>
+#include <initializer_list>
+#include <iterator>
+#include <vector>
+
+namespace qrane::test {
+
+inline bool small_run() {
+  static const bool small = [] {
+    const char* value = std::getenv("QRANE_TEST_SMALL");
+    return value != nullptr && *value != '\0' && *value != '0';
+  }();
+  return small;
+}
+
+/// The list; in a small run every `step`-th of it.
+template <class U>
+std::vector<U> some_of(std::initializer_list<U> list, std::size_t step) {
+  std::vector<U> some;
+  for (std::size_t i = 0; i < list.size(); i += small_run() ? step : 1) some.push_back(list.begin()[i]);
+  return some;
+}
+
+/// The list; in a small run `few` of it, the next ones at each call: for the innermost of nested loops.
+template <class List>
+auto in_turn(const List& list, std::size_t few = 1) {
+  const std::vector all(std::begin(list), std::end(list));
+  static std::size_t next = 0;
+  if (!small_run()) return all;
+  auto some = all;
+  some.clear();
+  for (; few > 0; --few) some.push_back(all[next++ % all.size()]);
+  return some;
+}
+template <class U>
+auto in_turn(std::initializer_list<U> list, std::size_t few = 1) {
+  return in_turn<std::initializer_list<U>>(list, few);
+}
+
+}  // namespace qrane::test
