@@ -130,6 +130,7 @@ struct FormShared {
 template <class T, int NB, int K>
 __device__ void reflector_product(const Chain<T, NB, K, true>& chain, FormShared<T, NB>& s) {
   const int lane = chain.lane;
+  __syncwarp();  // the last step's row of the Gram matrix and tau are there
   if (lane < NB) {
 #pragma unroll
     for (int c = 0; c < NB; ++c) s.v[c][lane] = lane > c ? chain.head[chain.finished_position(c)] : T(lane == c);
