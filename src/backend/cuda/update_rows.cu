@@ -203,8 +203,20 @@ __device__ bool solve_out(const Space<T>& s, int n, int in, int which) {
       }
     }
   }
-  T below[C];  // sums of a's squares past each of mine
-  T total = 0;
+  T before[C], after[C];  // sums of a's squares ahead of each of mine, and from it on
+  T total = 0, rest = 0;
+#pragma unroll
+  for (int c = 0; c < C; ++c) {
+    T sum = a[c] * a[c];
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const T other = __shfl_up_sync(full_warp, sum, step);
+      if (lane >= step) sum += other;
+    }
+    const T ahead = __shfl_up_sync(full_warp, sum, 1);
+    before[c] = total + (lane > 0 ? ahead : T(0));
+    total += __shfl_sync(full_warp, sum, 31);
+  }
 #pragma unroll
   for (int c = C - 1; c >= 0; --c) {
     T sum = a[c] * a[c];
@@ -213,18 +225,24 @@ __device__ bool solve_out(const Space<T>& s, int n, int in, int which) {
       const T other = __shfl_down_sync(full_warp, sum, step);
       if (lane + step < 32) sum += other;
     }
-    const T after = __shfl_down_sync(full_warp, sum, 1);
-    below[c] = total + (lane < 31 ? after : T(0));
-    total += __shfl_sync(full_warp, sum, 0);
+    after[c] = rest + sum;
+    rest += __shfl_sync(full_warp, sum, 0);
   }
   const T left = 1 - total;
   if (!(left > static_cast<T>(RowUpdate<Cuda, T>::least_left(n)))) return false;
+  // What a_0 .. a_(k-1) leave of 1, from whichever end is the more accurate. (Near 1 a root of a sum from the other end is
+  // rounded down more often than up, and R's first columns would grow in a long window.)
+  T root[C];
+#pragma unroll
+  for (int c = 0; c < C; ++c) root[c] = sqrt(before[c] < T(0.5) ? 1 - before[c] : left + after[c]);
 #pragma unroll
   for (int c = 0; c < C; ++c) {
+    const T below = __shfl_down_sync(full_warp, root[c], 1);
+    const T beyond = c + 1 < C ? __shfl_sync(full_warp, root[c + 1 < C ? c + 1 : c], 0) : sqrt(left);
     const int k = lane + 32 * c;
     if (k >= n) continue;
-    const T inverse = reciprocal_root(left + below[c] + a[c] * a[c]);
-    s.rotations[which * n + k] = {sqrt(left + below[c]) * inverse, a[c] * inverse};
+    const T next = k + 1 == n ? sqrt(left) : lane < 31 ? below : beyond;
+    s.rotations[which * n + k] = {next / root[c], a[c] / root[c]};
     s.a[(which - in) * n + k] = a[c];
   }
   if (lane == 0) s.alpha[which - in] = sqrt(left);
