@@ -124,7 +124,7 @@ constexpr UpdateTuning update_defaults(Backend backend, int scalar_bytes) {
               .sweep_percent = 35,
               .block_cols = 32,
               .refactor_percent = 100,
-              .margin_percent = 10};
+              .margin_percent = 15};
     case Backend::opencl:
       return {.gemm_gflops = f32 ? 20 : 10,
               .copy_gbytes = 8,

@@ -48,7 +48,8 @@ class Price {
     const double b = std::max(1.0, std::min<double>(std::max<double>(t_.block_cols, down ? 0 : p), c));
     const double windows = std::ceil(c / b), order = b + p, reflectors = down ? b : p;
     const double right = std::max(n - c, 0.0) + c / 2;  // columns right of a window, on average
-    columns(down ? windows * b : windows * p + b);
+    const bool one_by_one = p > 32;  // wider strips are no task of the tile kernels, nor are the diagonal blocks then
+    columns(down ? windows * b : windows * p + (one_by_one ? windows * b : b));
     steps((down ? 1 : 2) * windows + 4);
     products(4 * reflectors * order * right * windows, 2 * order * right * windows, t_.sweep_percent);
     products(2 * m * order * order * windows, 2 * m * (c + p), t_.sweep_percent);
@@ -176,7 +177,7 @@ class Prices {
     const double m = explicit_ || shape_.form == QForm::none ? m_ : 2 * m_;  // reflectors: two products a column
     price.products(8 * m * q_cols * p_, 4 * m * (q_cols + p_));
     small_factor(price, m_, p_, shape_.form == QForm::none ? QForm::none : QForm::thin);
-    price.steps(10);
+    price.steps(36);  // two passes, and a look at what they have left
   }
 
   void orthogonal(Price& price) const {
@@ -200,7 +201,7 @@ class Prices {
         } else if (shape_.form == QForm::thin) {
           price.products(8 * m_ * c * p_ + 4 * m_ * p_ * p_, 4 * m_ * c);
           small_factor(price, m_, std::min(p_, n_));
-          price.steps(12);
+          price.steps(40);
         } else {
           bottom_rows(price, bottom);
           if (implicit) price.products(8 * m_ * c * p_, 2 * m_ * c);
@@ -240,8 +241,8 @@ class Prices {
   void cholesky(Price& price) const {
     price.products(n_ * n_ * p_ + n_ * n_ * n_ * 5 / 3, 8 * n_ * n_, 70);
     price.products(2 * (m_ - p_) * n_ * n_, 2 * m_ * n_);
-    price.columns(n_ / 2);
-    price.steps(16);
+    price.columns(0.75 * n_);
+    price.steps(24);
   }
 
   void trailing(Price& price) const {
