@@ -20,8 +20,13 @@ class UpdateCases {
 
  private:
   /// Longest that one peer may take for one case beside a GPU: there are hundreds of cases.
-  static constexpr double peer_seconds = 0.4;
+  static constexpr double peer_seconds = 0.25;
 
+  struct PeerReply {
+    std::vector<double> samples_ms;
+    std::vector<double> form_q_ms;  ///< to be added where Q is asked for
+    std::string reason;
+  };
   struct Refactored {
     std::string algorithm;
     std::vector<double> samples_ms;
@@ -44,7 +49,7 @@ class UpdateCases {
   const std::vector<double>& whole_solutions(const UpdatedMatrix<T>& matrix);
   const Refactored& refactored(Shape after, QForm form, MatrixView<const T> a);
   void add_peers(const UpdateShape& update, UpdateCase& result);
-  PeerTime ask(const std::string& peer, const PeerTask& task);
+  PeerTime ask(const std::string& peer, const PeerTask& task, bool with_q);
   static double factor_flops(Shape shape);
   void note(const UpdateShape& update, const std::string& what) const;
 
@@ -63,7 +68,7 @@ class UpdateCases {
   std::optional<QR<T>> f_;
   std::map<std::tuple<Index, Index, int>, Refactored> refactored_;
   std::map<std::pair<Index, Index>, std::vector<double>> whole_solutions_;
-  std::map<std::string, PeerTime> asked_;
+  std::map<std::string, PeerReply> asked_;
 };
 
 }  // namespace qrane::bench

@@ -59,7 +59,7 @@ void UpdateCases<T>::time_window(const UpdateShape& update, UpdateCase& result) 
   for (const std::string& peer : session_.peers("window")) {
     PeerTask task{.task = "window", .shape = update.shape, .precision = precision_, .seed = UpdatedMatrix<T>::seed};
     task.form_q = 1;
-    PeerTime answer = ask(peer, task);
+    PeerTime answer = ask(peer, task, true);
     if (!answer.samples_ms.empty()) answer.ratio = median(answer.samples_ms) / median(time.samples_ms);
     result.peers.push_back(answer);
   }
