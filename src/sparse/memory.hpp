@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a factorization: blocks that are kept when they are given back, so that factoring again allocates nothing,
-// and arenas that cut blocks up and are emptied as a whole.
+// Memory of a factorization. All of it is kept when it is given back, so that factoring again allocates nothing.
+//
+//   Region   blocks of any size that come and go (fronts, contribution blocks): lowest address first, neighbours merge.
+//            Segments are as large as the analysis says, but the system gives pages only where blocks have been.
+//   Arena    pieces that all live until the next factorization (R, Q), cut from chunks.
+//   Stack    last in, first out: contribution blocks of a postorder.
 #pragma once
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -12,43 +17,90 @@
 
 namespace qrane::sparse {
 
-/// Host memory in blocks of 64-byte alignment. Safe to use from several threads.
-class Pool {
+/// Bytes of one factorization against its limit. Safe to use from several threads.
+class Budget {
  public:
-  explicit Pool(Index limit_bytes = 0) : limit_(limit_bytes) {}  ///< 0: the machine's
-  ~Pool();
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-
-  /// Throws Error{out_of_memory} with the bytes needed and in use.
-  std::byte* take(Index bytes);
-  void give_back(std::byte* p) noexcept;
-  template <class T>
-  T* take_array(Index count) {
-    return reinterpret_cast<T*>(take(count * static_cast<Index>(sizeof(T))));
-  }
-  template <class T>
-  void give_back_array(T* p) noexcept {
-    give_back(reinterpret_cast<std::byte*>(p));
-  }
-
-  /// Of the system, used or kept; the most there were.
+  explicit Budget(Index limit_bytes) : limit_(limit_bytes) {}  ///< 0: the machine's
+  /// Throws Error{out_of_memory} with the bytes needed and in use, and counts nothing, where they pass the limit.
+  void add(Index bytes);
+  void remove(Index bytes) noexcept;
+  /// Error{out_of_memory} for bytes that the system did not give.
+  [[noreturn]] void refuse(Index bytes) const;
   Index bytes() const;
   Index peak_bytes() const;
 
  private:
-  void release_kept();
-
   mutable std::mutex mutex_;
-  std::multimap<Index, std::byte*> kept_;  // by size
-  Index limit_ = 0, bytes_ = 0, peak_ = 0;
+  Index limit_, bytes_ = 0, peak_ = 0;
 };
 
-/// Pieces that live until all are given back at once. One thread at a time.
+struct AlignedFree {
+  void operator()(std::byte* p) const;
+};
+using AlignedBytes = std::unique_ptr<std::byte, AlignedFree>;
+/// 64-byte aligned; large ones on large pages where there are such. Null where there is no memory.
+AlignedBytes allocate_aligned(Index bytes);
+
+/// Safe to use from several threads. The budget counts a segment up to the highest byte that was ever in a block.
+class Region {
+ public:
+  Region(Budget& budget, Index segment_bytes) : budget_(budget), segment_bytes_(segment_bytes) {}
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  template <class T>
+  T* take(Index count) {
+    return reinterpret_cast<T*>(take_bytes(count * static_cast<Index>(sizeof(T))));
+  }
+  /// Gives back all but the first `count` elements.
+  template <class T>
+  void shrink(T* p, Index count) noexcept {
+    shrink_bytes(reinterpret_cast<std::byte*>(p), count * static_cast<Index>(sizeof(T)));
+  }
+  template <class T>
+  void give_back(T* p) noexcept {
+    if (p) shrink_bytes(reinterpret_cast<std::byte*>(p), 0);
+  }
+
+ private:
+  struct Segment {
+    AlignedBytes data;
+    Index size = 0;
+    Index touched = 0;
+    std::map<Index, Index> free;  // offset: bytes
+  };
+  std::byte* take_bytes(Index bytes);
+  void shrink_bytes(std::byte* p, Index bytes) noexcept;
+
+  Budget& budget_;
+  Index segment_bytes_;
+  std::mutex mutex_;
+  std::vector<Segment> segments_;
+  std::map<std::byte*, std::pair<std::size_t, Index>> used_;  // segment, bytes
+};
+
+/// What arenas are made of. Safe to use from several threads.
+class Chunks {
+ public:
+  explicit Chunks(Budget& budget) : budget_(budget) {}
+  struct Chunk {
+    AlignedBytes data;
+    Index size = 0;
+  };
+  Chunk take(Index bytes);
+  void give_back(Chunk chunk) noexcept;
+
+ private:
+  Budget& budget_;
+  std::mutex mutex_;
+  std::multimap<Index, AlignedBytes> kept_;  // by size
+};
+
+/// One thread at a time.
 class Arena {
  public:
-  explicit Arena(Pool& pool) : pool_(&pool) {}
-  Arena(Arena&& other) noexcept;
+  explicit Arena(Chunks& chunks) : source_(&chunks) {}
+  Arena(Arena&&) noexcept = default;
   Arena& operator=(Arena&&) = delete;
   ~Arena() { clear(); }
 
@@ -56,22 +108,23 @@ class Arena {
   T* allocate(Index count) {
     return reinterpret_cast<T*>(allocate_bytes(count * static_cast<Index>(sizeof(T))));
   }
+  /// All pieces are gone.
   void clear() noexcept;
 
  private:
   std::byte* allocate_bytes(Index bytes);
 
-  Pool* pool_;
-  std::vector<std::byte*> blocks_;
+  Chunks* source_;
+  std::vector<Chunks::Chunk> chunks_;
   std::byte* next_ = nullptr;
   Index left_ = 0;
 };
 
-/// Last in, first out: contribution blocks of a postorder. One thread at a time.
+/// One thread at a time.
 template <class T>
 class Stack {
  public:
-  explicit Stack(Pool& pool, Index first_segment) : pool_(&pool), first_segment_(first_segment) {}
+  Stack(Region& region, Index first_segment) : region_(&region), first_segment_(first_segment) {}
   Stack(Stack&& other) noexcept;
   Stack& operator=(Stack&&) = delete;
   ~Stack();
@@ -86,7 +139,7 @@ class Stack {
     T* data;
     Index size, used;
   };
-  Pool* pool_;
+  Region* region_;
   Index first_segment_;
   std::vector<Segment> segments_;
   std::size_t top_ = 0;  // the segment that is filled

@@ -31,6 +31,13 @@ Index leading_dimension(Index rows) {
   return ld * static_cast<Index>(sizeof(T)) % 1024 == 0 ? ld + lanes<T> : ld;
 }
 
+/// Room for fronts and contribution blocks of several threads; the system gives what is touched.
+template <class T>
+Index segment_bytes(const Symbolic& s) {
+  constexpr Index least = Index{1} << 22;
+  return least + 2 * s.facts.peak_entries * static_cast<Index>(sizeof(T));
+}
+
 }  // namespace
 
 template <class T>
@@ -38,7 +45,9 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
     : symbolic_(std::move(symbolic)),
       options_(options),
       threads_(std::max(threads, 1)),
-      pool_(options.memory_limit_bytes) {
+      budget_(options.memory_limit_bytes),
+      region_(budget_, segment_bytes<T>(*symbolic_)),
+      chunks_(budget_) {
   const Symbolic& s = *symbolic_;
   double work = 0;
   for (const Front& f : s.fronts) work += front_work(f);
@@ -50,7 +59,7 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
   }
   try {
     constexpr Index first_stack = Index{1} << 16;
-    for (int w = 0; w < threads_; ++w) workers_.emplace_back(pool_, first_stack);
+    for (int w = 0; w < threads_; ++w) workers_.emplace_back(region_, chunks_, first_stack);
     values_.resize(at(s.entries));
     column_norms_.resize(at(s.cols));
     stored_.resize(s.fronts.size());
@@ -65,7 +74,7 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
 template <class T>
 Numeric<T>::~Numeric() {
   reset();
-  for (Worker& worker : workers_) pool_.give_back_array(worker.front);
+  for (Worker& worker : workers_) region_.give_back(worker.front);
 }
 
 template <class T>
@@ -138,9 +147,9 @@ void Numeric<T>::reset() {
 
 template <class T>
 void Numeric<T>::release_cb(StoredFront<T>& front) {
-  if (front.cb_of_pool) pool_.give_back_array(front.cb);
+  if (front.cb_of_region) region_.give_back(front.cb);
   front.cb = nullptr;
-  front.cb_of_pool = false;
+  front.cb_of_region = false;
 }
 
 template <class T>
@@ -156,7 +165,7 @@ bool Numeric<T>::run(const T* user_values, T* rhs, Index rhs_cols) {
   } catch (const std::bad_alloc&) {
     reset();
     throw Error(ErrorCode::out_of_memory,
-                detail::concat("out of memory in a sparse factorization, ", pool_.bytes(), " bytes in use"));
+                detail::concat("out of memory in a sparse factorization, ", budget_.bytes(), " bytes in use"));
   } catch (...) {
     reset();
     throw;
@@ -301,7 +310,7 @@ void Numeric<T>::apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontR
 
 /// R and the contribution block out of the factored front; Q, and its work on right-hand sides.
 template <class T>
-void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, bool cb_to_pool,
+void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, CbPlace place,
                        Worker& worker) {
   const Front& shape = symbolic_->fronts[at(f)];
   StoredFront<T>& stored = stored_[at(f)];
@@ -319,9 +328,12 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
   for (Index j = 0; j < shape.pivots; ++j) size += stored.live(j);
   stored.r = worker.kept.template allocate<T>(size);
   const Index cb_size = stored.cb_rows * shape.nonpivots() - stored.cb_rows * (stored.cb_rows - 1) / 2;
-  stored.cb_of_pool = shape.parent >= 0 && cb_size > 0 && cb_to_pool;
-  if (shape.parent >= 0 && cb_size > 0)
-    stored.cb = cb_to_pool ? pool_.take_array<T>(cb_size) : worker.cb_stack.push(cb_size);
+  const bool has_cb = shape.parent >= 0 && cb_size > 0;
+  if (has_cb && place == CbPlace::stack) stored.cb = worker.cb_stack.push(cb_size);
+  if (has_cb && place == CbPlace::region) stored.cb = region_.template take<T>(cb_size);
+  if (has_cb && place == CbPlace::in_place) stored.cb = front.a;
+  stored.cb_of_region = has_cb && place != CbPlace::stack;
+  // in place: the block's columns move to lower addresses, each behind what has been read already
   T* r = stored.r;
   T* cb = stored.cb;
   for (const FrontPanel& panel : result.panels) {
@@ -338,20 +350,21 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
       if (cb && !pivotal) cb = take(stored.r_rows, stored.r_rows + std::min(j - shape.pivots + 1, stored.cb_rows), cb);
     }
   }
+  if (place == CbPlace::in_place) region_.shrink(front.a, has_cb ? cb_size : 0);
 }
 
 /// Fronts first .. last in postorder, whole subtrees, on one thread.
 template <class T>
-void Numeric<T>::factor_range(Index first, Index last, const std::vector<char>& cb_to_pool, Worker& worker) {
+void Numeric<T>::factor_range(Index first, Index last, const std::vector<char>& cb_to_region, Worker& worker) {
   const Symbolic& s = *symbolic_;
   for (Index f = first; f <= last; ++f) {
     const FrontLayout layout = lay_out(f, worker);
     FrontMatrix<T> front = matrix_of(f, layout);
     worker.result.plan(front, options_.keep_q || rhs_);
     if (const Index size = front.ld * front.cols; size > worker.front_size) {
-      pool_.give_back_array(std::exchange(worker.front, nullptr));
+      region_.give_back(std::exchange(worker.front, nullptr));
       worker.front_size = 0;
-      worker.front = pool_.take_array<T>(size);
+      worker.front = region_.template take<T>(size);
       worker.front_size = size;
     }
     front.a = worker.front;
@@ -365,7 +378,7 @@ void Numeric<T>::factor_range(Index first, Index last, const std::vector<char>& 
       release_cb(taken);
     }
     factor_front(front, worker.result, drop_rule(f, worker), worker.scratch);
-    store(f, front, worker.result, cb_to_pool[at(f)] != 0, worker);
+    store(f, front, worker.result, cb_to_region[at(f)] ? CbPlace::region : CbPlace::stack, worker);
   }
 }
 

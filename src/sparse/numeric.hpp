@@ -48,9 +48,9 @@ struct StoredFront {
       nullptr;  ///< pivots numbers, live pivotal columns up to and with j; null: min(j + 1, r_rows)
   StoredPanel<T>* panels = nullptr;  ///< with Q
   Index panel_count = 0;
-  Index* row_ids = nullptr;  ///< permuted row of S that each row stands in; with Q or right-hand sides
-  T* cb = nullptr;           ///< contribution block by columns, upper trapezoid; until the parent took it
-  bool cb_of_pool = false;   ///< else on a worker's stack
+  Index* row_ids = nullptr;   ///< permuted row of S that each row stands in; with Q or right-hand sides
+  T* cb = nullptr;            ///< contribution block by columns, upper trapezoid; until the parent took it
+  bool cb_of_region = false;  ///< else on a worker's stack
 
   Index live(Index j) const { return live_count ? live_count[j] : std::min(j + 1, r_rows); }
   bool is_live(Index j) const { return live(j) > (j > 0 ? live(j - 1) : 0); }
@@ -59,16 +59,23 @@ struct StoredFront {
 /// One thread's memory.
 template <class T>
 struct NumericWorker {
-  NumericWorker(Pool& pool, Index first_stack) : cb_stack(pool, first_stack), kept(pool) {}
+  NumericWorker(Region& region, Chunks& chunks, Index first_stack) : cb_stack(region, first_stack), kept(chunks) {}
   Scratch<T> scratch;
   FrontResult<T> result;
-  T* front = nullptr;  // of the pool
+  T* front = nullptr;  // of the region
   Index front_size = 0;
   Stack<T> cb_stack;
   Arena kept;  // R and Q
   std::vector<Index> stair, child_rows;
   std::vector<Local> own_slot, child_slot;
   std::vector<int> exponents;
+};
+
+/// Where a front's contribution block is put.
+enum class CbPlace {
+  stack,  ///< the worker's: the parent is factored by the same task
+  region,
+  in_place  ///< at the beginning of the front's own block of the region, which is cut to that size
 };
 
 /// Where a front's rows go: the analysis's layout, or one made for the heights that rank left.
@@ -96,8 +103,8 @@ class Numeric {
   double tolerance() const { return tolerance_; }
   Index rank() const { return rank_; }
   double dropped_norm() const;
-  Index memory_bytes() const { return pool_.bytes(); }
-  Index peak_bytes() const { return pool_.peak_bytes(); }
+  Index memory_bytes() const { return budget_.bytes(); }
+  Index peak_bytes() const { return budget_.peak_bytes(); }
   int threads() const { return threads_; }
   /// Rows of R before front f's; singletons come first. One more than fronts.
   const std::vector<Index>& r_begin() const { return r_begin_; }
@@ -128,10 +135,10 @@ class Numeric {
   void assemble(Index f, const FrontLayout& layout, const FrontMatrix<T>& front, const FrontResult<T>& result,
                 Worker& worker);
   DropRule drop_rule(Index f, Worker& worker) const;
-  void store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, bool cb_to_pool, Worker& worker);
+  void store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, CbPlace place, Worker& worker);
   void store_q(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker);
   void apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker);
-  void factor_range(Index first, Index last, const std::vector<char>& cb_to_pool, Worker& worker);
+  void factor_range(Index first, Index last, const std::vector<char>& cb_to_region, Worker& worker);
   void factor_all();
   void reset();
   void release_cb(StoredFront<T>& front);
@@ -140,7 +147,9 @@ class Numeric {
   std::shared_ptr<const Symbolic> symbolic_;
   NumericOptions options_;
   int threads_;
-  mutable Pool pool_;
+  Budget budget_;
+  Region region_;  // fronts and contribution blocks
+  Chunks chunks_;  // R and Q
   std::vector<Worker> workers_;
   std::unique_ptr<backend::cpu::ThreadPool> thread_pool_;
   std::vector<T> values_;

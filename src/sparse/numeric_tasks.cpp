@@ -35,6 +35,10 @@ class NumericTasks {
  public:
   explicit NumericTasks(Numeric<T>& numeric) : n_(numeric), s_(numeric.symbolic()) { divide(); }
 
+  ~NumericTasks() {
+    for (Upper& u : upper_) n_.region_.give_back(u.matrix.a);  // of fronts that an exception left behind
+  }
+
   void run() {
     n_.thread_pool_->run(n_.threads_, Index{1} << 40, [&](Index, int worker) { work(n_.workers_[at(worker)]); });
     if (error_) std::rethrow_exception(error_);
@@ -87,7 +91,7 @@ class NumericTasks {
     }
     const double most = total / (8.0 * n_.threads_), enough = most / 4;
     upper_of_.assign(at(count), -1);
-    to_pool_.assign(at(count), 0);
+    to_region_.assign(at(count), 0);
     double gathered = 0;
     const auto close = [&](Index last) {
       if (open_ < 0) return;
@@ -101,20 +105,20 @@ class NumericTasks {
         close(f - 1);
         upper_of_[at(f)] = static_cast<Index>(upper_.size());
         upper_.emplace_back();
-        to_pool_[at(f)] = 1;
+        to_region_[at(f)] = 1;
         continue;
       }
       if (open_ < 0) open_ = f;
       const Index parent = s_.fronts[at(f)].parent;
       if (parent >= 0 && subtree[at(parent)] <= most) continue;
-      to_pool_[at(f)] = 1;
+      to_region_[at(f)] = 1;
       gathered += subtree[at(f)];
       if (gathered >= enough) close(f);
     }
     close(count - 1);
     for (std::size_t r = 0; r < ranges_.size(); ++r) {
       for (Index f = ranges_[r].first; f <= ranges_[r].last; ++f)
-        if (to_pool_[at(f)]) ranges_[r].roots.push_back(f);
+        if (to_region_[at(f)]) ranges_[r].roots.push_back(f);
       ready_.push({Kind::range, static_cast<Index>(r)});
     }
     left_ = static_cast<Index>(ranges_.size() + upper_.size());
@@ -157,7 +161,7 @@ class NumericTasks {
     switch (task.kind) {
       case Kind::range: {
         const Range& range = ranges_[at(task.front)];
-        n_.factor_range(range.first, range.last, to_pool_, worker);
+        n_.factor_range(range.first, range.last, to_region_, worker);
         return;
       }
       case Kind::front: return begin(task.front, worker);
@@ -180,7 +184,7 @@ class NumericTasks {
     u.rule = n_.drop_rule(f, worker);
     u.exponents.swap(worker.exponents);
     u.result.plan(u.matrix, n_.options_.keep_q || n_.rhs_);
-    u.matrix.a = n_.pool_.template take_array<T>(u.matrix.ld * u.matrix.cols);
+    u.matrix.a = n_.region_.template take<T>(u.matrix.ld * u.matrix.cols);
     n_.assemble(f, u.layout, u.matrix, u.result, worker);
     const Front& shape = s_.fronts[at(f)];
     for (Index c = 0; c < shape.child_count; ++c) n_.release_cb(n_.stored_[at(s_.children[at(shape.child_begin + c)])]);
@@ -196,8 +200,8 @@ class NumericTasks {
 
   void finish(Index f, NumericWorker<T>& worker) {
     Upper& u = upper(f);
-    n_.store(f, u.matrix, u.result, true, worker);
-    n_.pool_.give_back_array(std::exchange(u.matrix.a, nullptr));
+    n_.store(f, u.matrix, u.result, CbPlace::in_place, worker);
+    u.matrix.a = nullptr;
     u.result = FrontResult<T>{};
   }
 
@@ -292,7 +296,7 @@ class NumericTasks {
   std::vector<Range> ranges_;
   std::vector<Upper> upper_;
   std::vector<Index> upper_of_;
-  std::vector<char> to_pool_;
+  std::vector<char> to_region_;
   Index open_ = -1, left_ = 0;
   std::exception_ptr error_;
 };
