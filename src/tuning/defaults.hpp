@@ -110,6 +110,7 @@ struct UpdateTuning {
   int block_cols;        // columns (rows of R) of one block of a chain
   int refactor_percent;  // measured times of refactorizations, as a share of what is predicted from the above
   int margin_percent;    // by so much an update must be predicted faster than refactoring a matrix that is lent
+  int wide_margin_percent;  // the same beyond block_cols rows or columns, whose products are predicted less well
 };
 
 /// cuda: an H200. cpu: two cores of a server. opencl: the same by PoCL.
@@ -124,7 +125,8 @@ constexpr UpdateTuning update_defaults(Backend backend, int scalar_bytes) {
               .sweep_percent = 35,
               .block_cols = 32,
               .refactor_percent = 100,
-              .margin_percent = 15};
+              .margin_percent = 15,
+              .wide_margin_percent = 45};
     case Backend::opencl:
       return {.gemm_gflops = f32 ? 20 : 10,
               .copy_gbytes = 8,
@@ -133,7 +135,8 @@ constexpr UpdateTuning update_defaults(Backend backend, int scalar_bytes) {
               .sweep_percent = 50,
               .block_cols = 32,
               .refactor_percent = 100,
-              .margin_percent = 10};
+              .margin_percent = 10,
+              .wide_margin_percent = 10};
     default:
       return {.gemm_gflops = f32 ? 120 : 60,
               .copy_gbytes = 10,
@@ -142,7 +145,8 @@ constexpr UpdateTuning update_defaults(Backend backend, int scalar_bytes) {
               .sweep_percent = 50,
               .block_cols = 32,
               .refactor_percent = 100,
-              .margin_percent = 10};
+              .margin_percent = 10,
+              .wide_margin_percent = 10};
   }
 }
 

@@ -79,6 +79,7 @@ void for_each_parameter(UpdateTuning& t, Visitor&& visit) {
   visit("block_cols", t.block_cols, 1, 4096);
   visit("refactor_percent", t.refactor_percent, 1, 10000);
   visit("margin_percent", t.margin_percent, 0, 90);
+  visit("wide_margin_percent", t.wide_margin_percent, 0, 90);
 }
 template <class Visitor, class Tuning>
 void for_each_parameter(Tuning& t, Visitor&& visit) {

@@ -131,7 +131,9 @@ class Prices {
     candidate.excluded = excluded;
     return candidate;
   }
-  double margin() const { return 1 - tuning_.margin_percent / 100.0; }
+  double margin() const {
+    return 1 - (p_ > tuning_.block_cols ? tuning_.wide_margin_percent : tuning_.margin_percent) / 100.0;
+  }
 
  private:
   double rows_of_q() const { return explicit_ ? m_ : 0; }

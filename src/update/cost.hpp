@@ -37,7 +37,7 @@ struct UpdateShape {
 };
 
 /// All methods, those that can be taken first, the best of them in front. Where `updated` is lent, refactoring comes
-/// before updates that are not predicted faster by a margin (UpdateTuning::margin_percent).
+/// before updates that are not predicted faster by a margin (UpdateTuning::margin_percent, wide_margin_percent).
 std::vector<UpdateCandidate> candidates(const plan::DeviceProfile& device, const UpdateShape& shape);
 
 /// The method that `automatic` takes. Throws Error{unavailable} where there is none, saying what would make one possible.
