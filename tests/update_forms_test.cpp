@@ -21,8 +21,7 @@ class UpdateForms : public BackendTest<Where> {
     if (m == 0) return ::testing::AssertionSuccess();
     const Dense<T> full = f.host(f.f.q(Columns::full));
     if (auto shape = has_shape(full, m, m); !shape) return shape << " for full Q";
-    // all m columns of it: the limit of an m x m problem
-    if (auto unit = at_most_one(orthogonality(full, m, m), "the departure of full Q from orthonormal"); !unit)
+    if (auto unit = at_most_one(orthogonality(full, m, f.a.cols), "the departure of full Q from orthonormal"); !unit)
       return unit;
     if (auto agree = columns_agree(columns(full, 0, std::min(m, f.a.cols)), f.q(), m, f.a.cols); !agree)
       return agree << " for the thin Q in it";

@@ -94,18 +94,19 @@ TYPED_TEST(UpdateTest, LentMatricesAreFactoredWhereNothingElseHelps) {
   UpdateOptions<T> options;
   options.removed = gone.view();
   options.updated = left.view();
+  options.method = UpdateMethod::orthogonal;  // `automatic` may see it coming
   UpdateReport report = f.f.delete_rows(5, 1, options);
   EXPECT_FALSE(report.refused);
+  EXPECT_TRUE(report.fell_back);
   EXPECT_EQ(report.method, UpdateMethod::refactor);
   f.a = left;
   EXPECT_TRUE(f.good());
   for (const bool singular : {false, true}) {
     Tracked<T> g =
         this->track(singular ? hostile::duplicate_columns<T>(50, 8, 19) : random_normal<T>(50, 8, 19), QForm::none);
-    report = g.change(Change::insert_columns, 3, 4, 20);
-    if (singular) {  // else the cheaper of the two
-      EXPECT_EQ(report.method, UpdateMethod::refactor);
-    }
+    report = g.change(Change::insert_columns, 3, 4, 20, UpdateMethod::orthogonal);
+    EXPECT_EQ(report.fell_back, singular);
+    EXPECT_EQ(report.method, singular ? UpdateMethod::refactor : UpdateMethod::orthogonal);
     EXPECT_TRUE(g.good()) << singular;
   }
 }

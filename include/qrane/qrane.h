@@ -371,8 +371,8 @@ typedef struct qrane_update_report {
  *   p        in   rows or columns that go
  *   options  in   null for the defaults
  *   report   out  may be null
- * QRANE_UNAVAILABLE where the form lacks what it takes: with QRANE_Q_NONE deleting rows needs options->removed, inserting
- * columns and the rank-k update need options->updated.
+ * With QRANE_Q_NONE deleting rows takes options->removed (else QRANE_INVALID_ARGUMENT), inserting columns and the rank-k
+ * update take options->updated (else QRANE_UNAVAILABLE).
  */
 QRANE_API int qrane_insert_rows_s(qrane_qr *qr, int64_t k, const qrane_matrix_s *u, const qrane_matrix_s *e,
                                   const qrane_update_options *options, qrane_update_report *report);
