@@ -15,6 +15,7 @@
 
 #include "backend/cpu/cpu.hpp"
 #include "backend/cpu/thread_pool.hpp"
+#include "backend/fronts.hpp"
 #include "backend/rotations.hpp"
 
 namespace qrane::backend::cpu {
@@ -135,6 +136,24 @@ class Queue {
   static Index max_sweep_block(T) {
     return 256;
   }
+
+  // Optional in the vocabulary: frontal matrices (backend/fronts.hpp).
+  template <class T>
+  void lay_out_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list);
+  template <class T>
+  void assemble_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontShare>& tasks);
+  template <class T>
+  void factor_front_panels(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPanelTask>& tasks);
+  template <class T>
+  void update_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontUpdateTask>& tasks);
+  template <class T>
+  void finish_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontShare>& tasks);
+  template <class T>
+  void factor_whole_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list, bool keep_q);
+  template <class T>
+  Index front_update_cols(T) const;
+  template <class T>
+  Index front_whole_elements(T) const;
 
   int threads() const { return workers_->threads(); }
   /// Time marks for benchmarks.

@@ -15,6 +15,7 @@
 
 #include "backend/cuda/launch.hpp"
 #include "backend/cuda/rotate.hpp"
+#include "backend/fronts.hpp"
 
 struct CUevent_st;
 
@@ -195,6 +196,24 @@ class Queue {
   Index least_squares_scratch_bytes(Index columns) const;
   std::int32_t max_solve_gram() const { return cuda::max_solve_gram(); }
   std::int32_t max_residual_columns() const;
+
+  // Optional in the vocabulary: frontal matrices (backend/fronts.hpp).
+  template <class T>
+  void lay_out_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, std::int32_t>& list);
+  template <class T>
+  void assemble_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontShare>& tasks);
+  template <class T>
+  void factor_front_panels(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontPanelTask>& tasks);
+  template <class T>
+  void update_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontUpdateTask>& tasks);
+  template <class T>
+  void finish_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontShare>& tasks);
+  template <class T>
+  void factor_whole_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, std::int32_t>& list, bool keep_q);
+  template <class T>
+  Index front_update_cols(T) const;
+  template <class T>
+  Index front_whole_elements(T) const;
 
   int device() const;
   /// The cudaStream_t.

@@ -14,6 +14,7 @@
 #include <qrane/context.hpp>
 
 #include "backend/opencl/opencl.hpp"
+#include "backend/fronts.hpp"
 #include "backend/rotations.hpp"
 
 namespace qrane::backend::opencl {
@@ -110,6 +111,24 @@ class Queue {
   void reconstruct(const Reconstruct<OpenCL, T>& reconstruct);
   template <class T>
   void robust_pca_pass(const RobustPcaPass<OpenCL, T>& pass, Scratch<OpenCL> scratch);
+
+  // Optional in the vocabulary: frontal matrices (backend/fronts.hpp).
+  template <class T>
+  void lay_out_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, std::int32_t>& list);
+  template <class T>
+  void assemble_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontShare>& tasks);
+  template <class T>
+  void factor_front_panels(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPanelTask>& tasks);
+  template <class T>
+  void update_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontUpdateTask>& tasks);
+  template <class T>
+  void finish_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontShare>& tasks);
+  template <class T>
+  void factor_whole_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, std::int32_t>& list, bool keep_q);
+  template <class T>
+  Index front_update_cols(T) const;
+  template <class T>
+  Index front_whole_elements(T) const;
 
   cl_context context() const;
   cl_command_queue command_queue() const;
