@@ -4,12 +4,12 @@
 
 namespace qrane::backend::test {
 
-struct Fronts {
+struct Wavefronts {
   Index waves, cols, heights, rows;
 };
 
-inline std::vector<Fronts> rotation_shapes() {
-  std::vector<Fronts> shapes;
+inline std::vector<Wavefronts> rotation_shapes() {
+  std::vector<Wavefronts> shapes;
   for (Index waves : {1, 2, 4, 8, 16}) {
     shapes.push_back({waves, 1 + waves, 1, 3});        // one step
     shapes.push_back({waves, 7, 6, 1});                // every column full, fewer of them than waves for the widest
@@ -21,7 +21,7 @@ inline std::vector<Fronts> rotation_shapes() {
 }
 
 template <class T>
-HostMatrix<T> strip_for(const Fronts& shape, unsigned seed) {
+HostMatrix<T> strip_for(const Wavefronts& shape, unsigned seed) {
   HostMatrix<T> strip(shape.waves, shape.cols, 2);
   strip.random(seed);
   for (Index j = 0; j < shape.cols; ++j)
@@ -32,7 +32,7 @@ HostMatrix<T> strip_for(const Fronts& shape, unsigned seed) {
 
 /// x by the definition, in long double.
 template <class T>
-Reference turned(Reference x, const std::vector<T>& cs, const Fronts& shape) {
+Reference turned(Reference x, const std::vector<T>& cs, const Wavefronts& shape) {
   for (Index i = shape.heights; i >= 1; --i)
     for (Index j = 0; j < shape.waves && i + j < shape.cols; ++j) {
       const std::size_t at = std::size_t(2 * ((shape.heights - i) * shape.waves + j));
@@ -48,7 +48,7 @@ Reference turned(Reference x, const std::vector<T>& cs, const Fronts& shape) {
 
 TYPED_TEST(Kernels, MakesRotationsThatTriangularizeAStrip) {
   using T = typename TestFixture::T;
-  for (const Fronts& shape : rotation_shapes()) {
+  for (const Wavefronts& shape : rotation_shapes()) {
     SCOPED_TRACE(testing::Message() << shape.waves << " waves, " << shape.cols << " columns, " << shape.heights << " steps");
     HostMatrix<T> strip = strip_for<T>(shape, 31);
     strip(0, shape.cols / 2) = 0;
@@ -69,7 +69,9 @@ TYPED_TEST(Kernels, MakesRotationsThatTriangularizeAStrip) {
     const double most = double(shape.heights + shape.cols) * 8 * std::numeric_limits<T>::epsilon();
     for (Index j = 0; j < shape.cols; ++j)
       for (Index r = 0; r < shape.waves; ++r) {
-        if (j > r) ASSERT_EQ(strip(r, j), T(0)) << r << ", " << j;
+        if (j > r) {
+          ASSERT_EQ(strip(r, j), T(0)) << r << ", " << j;
+        }
         ASSERT_NEAR(double(strip(r, j)), double(expected(r, j)), most) << r << ", " << j;
       }
   }
@@ -77,7 +79,7 @@ TYPED_TEST(Kernels, MakesRotationsThatTriangularizeAStrip) {
 
 TYPED_TEST(Kernels, RotatesRowsAsDefined) {
   using T = typename TestFixture::T;
-  for (const Fronts& shape : rotation_shapes())
+  for (const Wavefronts& shape : rotation_shapes())
     for (int flags = 0; flags < 4; ++flags) {
       SCOPED_TRACE(testing::Message() << shape.waves << " waves, " << shape.cols << " columns, " << shape.heights
                                       << " steps, flags " << flags);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <limits>
 #include <mutex>
@@ -110,15 +109,6 @@ void Queue::release(std::byte* p) {
     pool_->sizes.erase(it);
   }
   std::free(p);
-}
-
-template <class T>
-void Queue::upload(const T* source, T* target, Index count) {
-  if (count > 0) std::memcpy(target, source, static_cast<std::size_t>(count) * sizeof(T));
-}
-template <class T>
-void Queue::download(const T* source, T* target, Index count) {
-  if (count > 0) std::memcpy(target, source, static_cast<std::size_t>(count) * sizeof(T));
 }
 
 Queue Queue::when(const std::int32_t* condition) const {
@@ -307,17 +297,6 @@ std::vector<DeviceInfo> device_infos() {
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE
-
-#define QRANE_INSTANTIATE_TRANSFER(T)               \
-  template void Queue::upload(const T*, T*, Index); \
-  template void Queue::download(const T*, T*, Index);
-QRANE_INSTANTIATE_TRANSFER(float)
-QRANE_INSTANTIATE_TRANSFER(double)
-QRANE_INSTANTIATE_TRANSFER(std::int32_t)
-QRANE_INSTANTIATE_TRANSFER(std::int64_t)
-QRANE_INSTANTIATE_TRANSFER(std::byte)
-QRANE_INSTANTIATE_TRANSFER(BlockTask)
-#undef QRANE_INSTANTIATE_TRANSFER
 
 static_assert(Vocabulary<Queue, Cpu, float> && Vocabulary<Queue, Cpu, double>);
 

@@ -2,9 +2,10 @@
 // The vocabulary on the CPU: the reference that tests trust, and a product of its own.
 // Every call is finished when it returns. Files: queue.cpp (memory, movement, reductions), products.cpp,
 // panel.cpp and panel_tree.cpp (QR tile kernels), small.cpp (Cholesky, reconstruction), small_svd.cpp, update.cpp,
-// robust_pca.cpp.
+// robust_pca.cpp, rotate.cpp, fronts.cpp (frontal matrices).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -32,9 +33,13 @@ class Queue {
   std::byte* allocate(Index bytes);
   void release(std::byte* p);
   template <class T>
-  void upload(const T* source, T* target, Index count);
+  void upload(const T* source, T* target, Index count) {
+    std::copy_n(source, count, target);
+  }
   template <class T>
-  void download(const T* source, T* target, Index count);
+  void download(const T* source, T* target, Index count) {
+    std::copy_n(source, count, target);
+  }
   void synchronize() {}
   Queue when(const std::int32_t* condition) const;
   Queue side() const { return *this; }
