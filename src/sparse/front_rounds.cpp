@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sparse/front_rounds.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numeric>
+
+#include <qrane/error.hpp>
+
+namespace qrane::sparse {
+
+namespace {
+
+using backend::FrontShape;
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
+Index round_up(Index a, Index multiple) { return ceil_div(a, multiple) * multiple; }
+
+/// Fronts of one class share launches: to 256 rows, 1024, 4096, ...
+constexpr int classes = 6;
+int height_class(Index rows) {
+  const int width = std::bit_width(static_cast<std::uint64_t>(std::max<Index>(rows - 1, 0) >> 8));
+  return std::min((width + 1) / 2, classes - 1);
+}
+
+enum class TaskList { fronts, shares, panels, updates };
+TaskList list_of(FrontStep step) {
+  switch (step) {
+    case FrontStep::lay_out:
+    case FrontStep::whole: return TaskList::fronts;
+    case FrontStep::assemble:
+    case FrontStep::finish: return TaskList::shares;
+    case FrontStep::panel:
+    case FrontStep::tail: return TaskList::panels;
+    default: return TaskList::updates;
+  }
+}
+
+class Planner {
+ public:
+  Planner(const Symbolic& s, const FrontRoundsOptions& o) : s_(s), o_(o) {}
+
+  FrontRounds plan() {
+    shape_fronts();
+    set_rounds();
+    place_r();
+    place_fronts();
+    list_tasks();
+    return std::move(out_);
+  }
+
+ private:
+  /// A front's way through the rounds.
+  struct Course {
+    bool whole = false;
+    std::int32_t live = 1;     // panels that rows may reach
+    std::int32_t rounds = 1;
+    bool closes_late = false;  // in a round after the last panel's
+  };
+
+  Index columns(const FrontShape& f) const { return f.cols + o_.rhs_cols; }
+  Index panels(const FrontShape& f) const { return ceil_div(f.cols, o_.panel); }
+  /// Columns right of the last panel that rows reach begin here.
+  Index live_end(Index f) const { return std::min<Index>(out_.shapes[at(f)].cols, courses_[at(f)].live * o_.panel); }
+
+  static std::int32_t narrow(Index value, Index front, const char* what) {
+    detail::check(value <= std::numeric_limits<std::int32_t>::max() / 2, ErrorCode::invalid_argument, "front ", front,
+                  " has ", value, " ", what, ", too many for a device");
+    return static_cast<std::int32_t>(value);
+  }
+
+  void shape_fronts() {
+    const Index count = s_.front_count();
+    narrow(count, 0, "fronts beside it");
+    out_.shapes.resize(at(count));
+    courses_.resize(at(count));
+    for (Index k = 0; k < count; ++k) {
+      const Front& front = s_.fronts[at(k)];
+      FrontShape& f = out_.shapes[at(k)];
+      const Index rows = o_.detect_rank ? front.rows_bound : front.rows;
+      f.rows_bound = narrow(rows, k, "rows");
+      f.cols = narrow(front.cols + o_.rhs_cols, k, "columns") - static_cast<std::int32_t>(o_.rhs_cols);
+      f.pivots = static_cast<std::int32_t>(front.pivots);
+      f.ld = narrow(round_up(std::max<Index>(rows, 1), o_.alignment), k, "rows");
+      f.own_rows = static_cast<std::int32_t>(front.own_rows);
+      f.child_count = static_cast<std::int32_t>(front.child_count);
+      f.full_rows = static_cast<std::int32_t>(front.rows);
+      f.cb_rows = static_cast<std::int32_t>(front.cb_rows);
+      f.cb_bound = std::min(f.rows_bound, f.cols - f.pivots);
+      f.r_bound = std::min(f.rows_bound, f.pivots);
+      f.columns = front.cols_begin;
+      f.first_row = front.first_row;
+      f.full_slots = front.cb_begin;
+      f.slots = out_.slots_size;
+      f.row_ids = out_.row_ids_size;
+      f.children = front.child_begin;
+      f.panels = out_.panels_size;
+      f.first_col = front.first_col;
+      out_.slots_size += f.cb_bound;
+      out_.row_ids_size += f.rows_bound;
+      out_.panels_size += panels(f);
+
+      Course& course = courses_[at(k)];
+      course.whole = f.rows_bound * columns(f) <= o_.whole_elements;
+      if (course.whole) continue;
+      // each column beyond the pivotal ones takes a row; of these any may be dropped
+      const Index reached = std::min<Index>(f.cols, rows + (o_.detect_rank ? f.pivots : 0));
+      course.live = static_cast<std::int32_t>(std::max<Index>(ceil_div(reached, o_.panel), 1));
+      course.closes_late = columns(f) - live_end(k) > o_.update_cols;
+      course.rounds = course.live + course.closes_late;
+    }
+  }
+
+  void set_rounds() {
+    const Index count = s_.front_count();
+    out_.begin.assign(at(count), 0);
+    out_.end.assign(at(count), 0);
+    std::int32_t total = 0;
+    for (Index f = 0; f < count; ++f) {  // children come before
+      out_.end[at(f)] = out_.begin[at(f)] + courses_[at(f)].rounds - 1;
+      total = std::max(total, out_.end[at(f)] + 1);
+      if (const Index parent = s_.fronts[at(f)].parent; parent >= 0)
+        out_.begin[at(parent)] = std::max(out_.begin[at(parent)], out_.end[at(f)] + 1);
+    }
+    if (o_.late)
+      for (Index f = count - 1; f >= 0; --f) {
+        const Index parent = s_.fronts[at(f)].parent;
+        out_.end[at(f)] = (parent >= 0 ? out_.begin[at(parent)] : total) - 1;
+        out_.begin[at(f)] = out_.end[at(f)] - courses_[at(f)].rounds + 1;
+      }
+    out_.round_begin.assign(at(total) + 1, 0);
+    out_.r_final.assign(at(total), 0);
+  }
+
+  /// fronts by that round: order[first[r] .. first[r + 1] - 1], ascending
+  struct ByRound {
+    std::vector<Index> first, order;
+  };
+  ByRound sorted(const std::vector<std::int32_t>& round) const {
+    ByRound by;
+    by.first.assign(at(out_.rounds()) + 1, 0);
+    by.order.resize(round.size());
+    for (const std::int32_t r : round) ++by.first[at(r) + 1];
+    std::partial_sum(by.first.begin(), by.first.end(), by.first.begin());
+    std::vector<Index> next = by.first;
+    for (std::size_t f = 0; f < round.size(); ++f) by.order[at(next[at(round[f])]++)] = static_cast<Index>(f);
+    return by;
+  }
+
+  /// In the order in which fronts end, so that what a round leaves of R is in one piece.
+  void place_r() {
+    const ByRound by = sorted(out_.end);
+    for (Index r = 0; r < out_.rounds(); ++r) {
+      for (Index p = by.first[at(r)]; p < by.first[at(r + 1)]; ++p) {
+        FrontShape& f = out_.shapes[at(by.order[at(p)])];
+        f.r = out_.r_size;
+        const Index m = f.r_bound;
+        out_.r_size += m * (m + 1) / 2 + m * (f.cols - m);
+      }
+      out_.r_final[at(r)] = out_.r_size;
+    }
+  }
+
+  void place_fronts() {
+    const Index count = s_.front_count();
+    const ByRound by = sorted(out_.begin);
+    std::vector<Index> handle(at(count)), size(at(count));
+    // released after the round in which the parent is assembled
+    std::vector<std::int32_t> last(at(count));
+    for (Index f = 0; f < count; ++f) {
+      const Index parent = s_.fronts[at(f)].parent;
+      last[at(f)] = parent >= 0 ? out_.begin[at(parent)] : out_.end[at(f)];
+    }
+    const ByRound leaving = sorted(last);
+    BlockPlanner memory;
+    std::vector<Index> beginning;
+    for (Index r = 0; r < out_.rounds(); ++r) {
+      if (r > 0 && !o_.keep_q)
+        for (Index p = leaving.first[at(r - 1)]; p < leaving.first[at(r)]; ++p)
+          memory.give_back(handle[at(leaving.order[at(p)])]);
+      beginning.assign(by.order.begin() + by.first[at(r)], by.order.begin() + by.first[at(r + 1)]);
+      for (const Index k : beginning) size[at(k)] = place(k, 0);
+      std::stable_sort(beginning.begin(), beginning.end(), [&](Index a, Index b) { return size[at(a)] > size[at(b)]; });
+      for (const Index k : beginning) {
+        handle[at(k)] = memory.take(size[at(k)] / o_.alignment);
+        place(k, memory.address(handle[at(k)]) * o_.alignment);
+      }
+    }
+    out_.storage_size = memory.extent() * o_.alignment;
+  }
+
+  /// The front's parts, from that element of storage on; returns their size.
+  Index place(Index k, Index first) {
+    FrontShape& f = out_.shapes[at(k)];
+    const Index narrow_size = round_up(o_.panel * f.cols, o_.alignment);
+    const bool has_t = o_.keep_q || !courses_[at(k)].whole;
+    f.matrix = first;
+    f.corner = f.matrix + round_up(f.ld * columns(f), o_.alignment);
+    f.t = f.corner + (has_t ? narrow_size : 0);
+    return f.corner + narrow_size * (has_t ? 2 : 1) - first;
+  }
+
+  /// visit(round, step, front, ...) for every task, fronts ascending.
+  template <class Visit>
+  void for_tasks(Index k, Visit visit) const {
+    const FrontShape& f = out_.shapes[at(k)];
+    const Course& course = courses_[at(k)];
+    const auto front = static_cast<std::int32_t>(k);
+    const std::int32_t begin = out_.begin[at(k)];
+    if (course.whole) {
+      visit(begin, FrontStep::whole, front);
+      return;
+    }
+    const auto share = [&](std::int32_t round, FrontStep step) {
+      const Index parts = std::clamp<Index>(ceil_div(f.rows_bound * columns(f), o_.share_elements), 1, columns(f));
+      for (Index p = 0; p < parts; ++p)
+        visit(round, step, backend::FrontShare{front, static_cast<std::int32_t>(p), static_cast<std::int32_t>(parts), 0});
+    };
+    const auto update = [&](std::int32_t round, FrontStep step, std::int32_t panel, Index first, Index last) {
+      for (; first < last; first += o_.update_cols)
+        visit(round, step,
+              backend::FrontUpdateTask{front, panel, static_cast<std::int32_t>(first),
+                                       static_cast<std::int32_t>(std::min(o_.update_cols, last - first))});
+    };
+    visit(begin, FrontStep::lay_out, front);
+    share(begin, FrontStep::assemble);
+    for (std::int32_t p = 0; p < course.live; ++p) {
+      const std::int32_t round = begin + p;
+      if (p > 0) {
+        const bool all = p == course.live - 1 && !course.closes_late;
+        const Index first = p * o_.panel, last = all ? columns(f) : std::min<Index>(first + o_.panel, f.cols);
+        update(round, FrontStep::narrow, p - 1, first, last);
+        update(round, FrontStep::wide, p - 1, last, columns(f));
+      }
+      visit(round, FrontStep::panel, backend::FrontPanelTask{front, p});
+    }
+    const std::int32_t end = out_.end[at(k)];
+    update(end, FrontStep::closing, course.live - 1, live_end(k), columns(f));
+    for (std::int32_t p = course.live; p < panels(f); ++p) visit(end, FrontStep::tail, backend::FrontPanelTask{front, p});
+    share(end, FrontStep::finish);
+  }
+
+  static Index bucket(std::int32_t round, FrontStep step, int height) {
+    return (static_cast<Index>(round) * front_steps + static_cast<Index>(step)) * classes + classes - 1 - height;
+  }
+
+  /// Sorted by round, step, and class, the highest first.
+  void list_tasks() {
+    std::vector<Index> next(at(out_.rounds() * front_steps * classes), 0);
+    std::vector<FrontLaunch> launches(next.size());
+    for (Index f = 0; f < s_.front_count(); ++f) {
+      const FrontShape& shape = out_.shapes[at(f)];
+      const int height = height_class(shape.rows_bound);
+      for_tasks(f, [&](std::int32_t round, FrontStep step, const auto&) {
+        FrontLaunch& launch = launches[at(bucket(round, step, height))];
+        ++launch.count;
+        launch.max_rows = std::max(launch.max_rows, shape.rows_bound);
+        launch.max_cols = std::max(launch.max_cols, static_cast<std::int32_t>(columns(shape)));
+      });
+    }
+    Index size[4] = {0, 0, 0, 0};
+    for (Index r = 0; r < out_.rounds(); ++r) {
+      for (int step = 0; step < front_steps; ++step)
+        for (int height = classes - 1; height >= 0; --height) {
+          const Index b = bucket(static_cast<std::int32_t>(r), static_cast<FrontStep>(step), height);
+          FrontLaunch& launch = launches[at(b)];
+          if (launch.count == 0) continue;
+          launch.step = static_cast<FrontStep>(step);
+          Index& end = size[static_cast<int>(list_of(launch.step))];
+          next[at(b)] = launch.first = end;
+          end += launch.count;
+          out_.launches.push_back(launch);
+        }
+      out_.round_begin[at(r) + 1] = static_cast<Index>(out_.launches.size());
+    }
+    out_.lists.resize(at(size[static_cast<int>(TaskList::fronts)]));
+    out_.shares.resize(at(size[static_cast<int>(TaskList::shares)]));
+    out_.panels.resize(at(size[static_cast<int>(TaskList::panels)]));
+    out_.updates.resize(at(size[static_cast<int>(TaskList::updates)]));
+    for (Index f = 0; f < s_.front_count(); ++f) {
+      const int height = height_class(out_.shapes[at(f)].rows_bound);
+      for_tasks(f, [&](std::int32_t round, FrontStep step, const auto& task) {
+        target(task)[at(next[at(bucket(round, step, height))]++)] = task;
+      });
+    }
+  }
+  std::vector<std::int32_t>& target(std::int32_t) { return out_.lists; }
+  std::vector<backend::FrontShare>& target(const backend::FrontShare&) { return out_.shares; }
+  std::vector<backend::FrontPanelTask>& target(const backend::FrontPanelTask&) { return out_.panels; }
+  std::vector<backend::FrontUpdateTask>& target(const backend::FrontUpdateTask&) { return out_.updates; }
+
+  const Symbolic& s_;
+  const FrontRoundsOptions& o_;
+  FrontRounds out_;
+  std::vector<Course> courses_;
+};
+
+}  // namespace
+
+FrontRounds plan_rounds(const Symbolic& symbolic, const FrontRoundsOptions& options) {
+  return Planner(symbolic, options).plan();
+}
+
+}  // namespace qrane::sparse
