@@ -13,6 +13,7 @@
 
 namespace qrane::detail {
 
+using sparse::Factors;
 using sparse::Numeric;
 using sparse::Symbolic;
 
@@ -300,7 +301,7 @@ class SparseFactorState {
   }
 
   T scaled(T value, Index column, int sign = 1) const {
-    const std::vector<int>& exponents = numeric_->exponents();
+    const std::vector<std::int32_t>& exponents = numeric_->exponents();
     return exponents.empty() || exponents[at(column)] == 0 ? value : std::ldexp(value, sign * exponents[at(column)]);
   }
   T unscaled(T value, Index column) const { return scaled(value, column, -1); }
@@ -318,10 +319,10 @@ class SparseFactorState {
       const T* r = front.r;
       const Index first = numeric_->r_begin()[f];
       for (Index j = 0; j < shape.cols; ++j) {
-        const Index count = j < shape.pivots ? front.live(j) : front.r_rows;
+        const Index count = front.height(j, shape.pivots);
         const Index column = s.front_cols[at(shape.cols_begin + j)];
         for (Index i = 0; i < count; ++i) visit(first + i, column, r[i]);
-        r += count;
+        r += front.stride(j, shape.pivots);
       }
     }
   }
@@ -388,7 +389,7 @@ class SparseFactorState {
   std::shared_ptr<const Symbolic> analyzed_;  // the user's analysis
   sparse::FactorOptions<T> options_;
   std::shared_ptr<const Symbolic> symbolic_;  // what numeric_ stands on
-  std::unique_ptr<Numeric<T>> numeric_;
+  std::unique_ptr<Factors<T>> numeric_;
   sparse::FactorFacts facts_;
   std::vector<T> rhs_;  // Qᵀ rhs, permuted rows
   Index rhs_cols_ = 0;

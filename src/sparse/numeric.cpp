@@ -16,14 +16,6 @@ namespace {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-/// The power of two that brings a column whose squares could overflow or underflow to about 1; 0 means "leave".
-template <class T>
-int scaling_exponent(double largest) {
-  constexpr double large = sizeof(T) == 4 ? 1e15 : 1e140, small = sizeof(T) == 4 ? 1e-6 : 1e-100;
-  const bool scale = std::isfinite(largest) && largest > 0 && (largest > large || largest < small);
-  return scale ? -std::ilogb(largest) : 0;
-}
-
 /// A leading dimension of whole vectors, and no power of two that would bring all of a row into one set of the cache.
 template <class T>
 Index leading_dimension(Index rows) {
@@ -42,8 +34,7 @@ Index segment_bytes(const Symbolic& s) {
 
 template <class T>
 Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options, int threads)
-    : symbolic_(std::move(symbolic)),
-      options_(options),
+    : Factors<T>(std::move(symbolic), options),
       threads_(std::max(threads, 1)),
       budget_(options.memory_limit_bytes),
       region_(budget_, segment_bytes<T>(*symbolic_)),
@@ -60,11 +51,6 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
   try {
     constexpr Index first_stack = Index{1} << 16;
     for (int w = 0; w < threads_; ++w) workers_.emplace_back(region_, chunks_, first_stack);
-    values_.resize(at(s.entries));
-    column_norms_.resize(at(s.cols));
-    stored_.resize(s.fronts.size());
-    dropped_.resize(s.fronts.size());
-    r_begin_.resize(s.fronts.size() + 1);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, detail::concat("out of memory for a sparse factorization with ", s.entries,
                                                          " entries in ", s.fronts.size(), " fronts"));
@@ -75,64 +61,6 @@ template <class T>
 Numeric<T>::~Numeric() {
   reset();
   for (Worker& worker : workers_) region_.give_back(worker.front);
-}
-
-template <class T>
-double Numeric<T>::dropped_norm() const {
-  double sum = 0;
-  for (const double d : dropped_) sum += d;
-  return std::sqrt(sum);
-}
-
-/// S's values, its columns scaled where squares would leave the range, and the tolerance.
-template <class T>
-void Numeric<T>::prepare_values(const T* user_values) {
-  const Symbolic& s = *symbolic_;
-  gather_values(s, user_values, values_.data());
-  std::vector<double>& norms = column_norms_;
-  std::fill(norms.begin(), norms.end(), 0.0);
-  for (Index p = 0; p < s.entries; ++p) {
-    double& largest = norms[at(s.col_index[at(p)])];
-    largest = std::max(largest, std::abs(static_cast<double>(values_[at(p)])));
-  }
-  exponents_.clear();
-  for (Index k = 0; k < s.cols; ++k) {
-    const int e = scaling_exponent<T>(norms[at(k)]);
-    if (e == 0) continue;
-    if (exponents_.empty()) exponents_.assign(at(s.cols), 0);
-    exponents_[at(k)] = e;
-  }
-  if (!exponents_.empty())
-    for (Index p = 0; p < s.entries; ++p)
-      if (const int e = exponents_[at(s.col_index[at(p)])]; e != 0) values_[at(p)] = std::ldexp(values_[at(p)], e);
-  std::fill(norms.begin(), norms.end(), 0.0);
-  for (Index p = 0; p < s.entries; ++p) {
-    const double v = static_cast<double>(values_[at(p)]);
-    norms[at(s.col_index[at(p)])] += v * v;
-  }
-  double largest = 0;
-  for (Index k = 0; k < s.cols; ++k) {
-    const double norm = std::ldexp(std::sqrt(norms[at(k)]), exponents_.empty() ? 0 : -exponents_[at(k)]);
-    largest = std::max(largest, norm);
-  }
-  const double eps = std::numeric_limits<T>::epsilon();
-  tolerance_ = options_.tolerance;
-  if (tolerance_ < 0)
-    tolerance_ =
-        std::min(20 * static_cast<double>(s.rows + s.cols) * eps * largest, std::numeric_limits<double>::max());
-  if (!options_.detect_rank) tolerance_ = -1;
-}
-
-/// Singletons' pivots are the first entries of their rows.
-template <class T>
-bool Numeric<T>::singletons_fit() const {
-  if (!options_.detect_rank) return true;
-  const Symbolic& s = *symbolic_;
-  for (Index k = 0; k < s.singletons; ++k) {
-    const double pivot = std::abs(static_cast<double>(values_[at(s.row_begin[at(k)])]));
-    if (std::ldexp(pivot, exponents_.empty() ? 0 : -exponents_[at(k)]) <= tolerance_) return false;
-  }
-  return true;
 }
 
 template <class T>
@@ -155,9 +83,7 @@ void Numeric<T>::release_cb(StoredFront<T>& front) {
 template <class T>
 bool Numeric<T>::run(const T* user_values, T* rhs, Index rhs_cols) {
   reset();
-  rank_ = 0;
-  prepare_values(user_values);
-  if (!singletons_fit()) return false;
+  if (!this->prepare_values(user_values)) return false;
   rhs_ = rhs_cols > 0 ? rhs : nullptr;
   rhs_cols_ = rhs_cols;
   try {
@@ -170,9 +96,7 @@ bool Numeric<T>::run(const T* user_values, T* rhs, Index rhs_cols) {
     reset();
     throw;
   }
-  r_begin_[0] = symbolic_->singletons;
-  for (std::size_t f = 0; f < stored_.size(); ++f) r_begin_[f + 1] = r_begin_[f] + stored_[f].r_rows;
-  rank_ = r_begin_.back();
+  this->count_rank();
   return true;
 }
 
@@ -278,7 +202,7 @@ void Numeric<T>::store_q(Index f, const FrontMatrix<T>& front, const FrontResult
   for (const FrontPanel& panel : result.panels) {
     if (panel.live == 0) continue;
     StoredPanel<T>& kept = stored.panels[stored.panel_count++];
-    kept = {panel.first_row, panel.height, panel.cols, nullptr, nullptr};
+    kept = {panel.first_row, panel.height, panel.cols, nullptr, panel.height, nullptr, panel.cols};
     kept.v = worker.kept.template allocate<T>(kept.height * kept.cols);
     kept.t = worker.kept.template allocate<T>(kept.cols * kept.cols);
     for (Index j = 0; j < kept.cols; ++j) {
@@ -319,7 +243,8 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
   stored.r_rows = result.rows_of_r;
   stored.cb_rows = std::min(front.rows - stored.r_rows, shape.nonpivots());
   dropped_[at(f)] = result.dropped_norm2;
-  if (stored.r_rows < std::min(front.rows, shape.pivots)) {
+  const auto reached = result.pivot.begin() + std::min(front.rows, shape.pivots);
+  if (std::find(result.pivot.begin(), reached, -1) != reached) {
     stored.live_count = worker.kept.template allocate<std::int32_t>(shape.pivots);
     std::int32_t live = 0;
     for (Index j = 0; j < shape.pivots; ++j) stored.live_count[j] = live += result.pivot[at(j)] >= 0;

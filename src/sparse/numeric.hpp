@@ -16,45 +16,12 @@
 #include <vector>
 
 #include "backend/cpu/thread_pool.hpp"
+#include "sparse/factors.hpp"
 #include "sparse/front_qr.hpp"
 #include "sparse/memory.hpp"
 #include "sparse/symbolic.hpp"
 
 namespace qrane::sparse {
-
-struct NumericOptions {
-  double tolerance = -1;    ///< columns are dropped at or below; < 0: 20 (m + n) eps max_j ‖a_j‖
-  bool detect_rank = true;  ///< false: nothing is dropped
-  bool keep_q = true;
-  Index memory_limit_bytes = 0;
-};
-
-/// A panel of Q that is kept: reflectors with their ones and zeros, height x cols, and T, cols x cols.
-template <class T>
-struct StoredPanel {
-  Index first_row = 0, height = 0, cols = 0;  ///< rows of the front
-  T* v = nullptr;
-  T* t = nullptr;
-};
-
-/// What stays of a front.
-template <class T>
-struct StoredFront {
-  Index rows = 0;
-  Index r_rows = 0;  ///< live pivotal columns
-  Index cb_rows = 0;
-  T* r = nullptr;  ///< by columns: of pivotal column j the first live(j) rows, of the others all r_rows
-  std::int32_t* live_count =
-      nullptr;  ///< pivots numbers, live pivotal columns up to and with j; null: min(j + 1, r_rows)
-  StoredPanel<T>* panels = nullptr;  ///< with Q
-  Index panel_count = 0;
-  Index* row_ids = nullptr;   ///< permuted row of S that each row stands in; with Q or right-hand sides
-  T* cb = nullptr;            ///< contribution block by columns, upper trapezoid; until the parent took it
-  bool cb_of_region = false;  ///< else on a worker's stack
-
-  Index live(Index j) const { return live_count ? live_count[j] : std::min(j + 1, r_rows); }
-  bool is_live(Index j) const { return live(j) > (j > 0 ? live(j - 1) : 0); }
-};
 
 /// One thread's memory.
 template <class T>
@@ -68,7 +35,7 @@ struct NumericWorker {
   Arena kept;  // R and Q
   std::vector<Index> stair, child_rows;
   std::vector<Local> own_slot, child_slot;
-  std::vector<int> exponents;
+  std::vector<std::int32_t> exponents;
 };
 
 /// Where a front's contribution block is put.
@@ -87,49 +54,25 @@ struct FrontLayout {
 };
 
 template <class T>
-class Numeric {
+class Numeric final : public Factors<T> {
  public:
   /// Throws Error{out_of_memory} when arrays of the pattern's size do not fit.
   Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options, int threads);
-  ~Numeric();
+  ~Numeric() override;
 
-  /// Factors these values of the analyzed entries. With `rhs` (permuted rows x rhs_cols) it is overwritten with QᵀB.
-  /// Returns false, and factors nothing, when tolerance() forbids a singleton's pivot: the pattern must then be
-  /// analyzed again without it. After an exception the object can be run again.
-  bool run(const T* user_values, T* rhs = nullptr, Index rhs_cols = 0);
-
-  const Symbolic& symbolic() const { return *symbolic_; }
-  const NumericOptions& options() const { return options_; }
-  double tolerance() const { return tolerance_; }
-  Index rank() const { return rank_; }
-  double dropped_norm() const;
-  Index memory_bytes() const { return budget_.bytes(); }
-  Index peak_bytes() const { return budget_.peak_bytes(); }
-  int threads() const { return threads_; }
-  /// Rows of R before front f's; singletons come first. One more than fronts.
-  const std::vector<Index>& r_begin() const { return r_begin_; }
-  const std::vector<StoredFront<T>>& fronts() const { return stored_; }
-  /// Values of S; column k was multiplied by 2^exponents()[k], R's and all that is computed here likewise.
-  const std::vector<T>& values() const { return values_; }
-  const std::vector<int>& exponents() const { return exponents_; }  ///< cols, or empty
-
-  /// B (permuted rows x cols, ld = rows) := Qᵀ B or Q B; singletons' rows are Q's identity. Needs Q.
-  void apply(Op op, T* b, Index cols) const;
-  /// x (permuted cols x n) from R x = y (rows of R x n, destroyed); zeros in dropped columns.
-  void solve_r(T* y, T* x, Index n) const;
-  /// y (rows of R x n) from Rᵀ y = b in the live columns; b (permuted cols x n) is destroyed.
-  void solve_rt(T* b, T* y, Index n) const;
-  /// Rows of R of what Qᵀ has made of B: y (rows of R x n) from b (permuted rows x n), and the other way.
-  void gather_r_rows(const T* b, T* y, Index n) const;
-  void scatter_r_rows(const T* y, T* b, Index n) const;
+  bool run(const T* user_values, T* rhs = nullptr, Index rhs_cols = 0) override;
+  Index memory_bytes() const override { return budget_.bytes(); }
+  Index peak_bytes() const override { return budget_.peak_bytes(); }
+  int threads() const override { return threads_; }
+  Backend backend() const override { return Backend::cpu; }
 
  private:
   template <class U>
   friend class NumericTasks;
   using Worker = NumericWorker<T>;
+  using Factors<T>::symbolic_, Factors<T>::options_, Factors<T>::values_, Factors<T>::exponents_, Factors<T>::stored_,
+      Factors<T>::dropped_, Factors<T>::tolerance_;
 
-  void prepare_values(const T* user_values);
-  bool singletons_fit() const;
   FrontLayout lay_out(Index f, Worker& worker) const;
   FrontMatrix<T> matrix_of(Index f, const FrontLayout& layout) const;
   void assemble(Index f, const FrontLayout& layout, const FrontMatrix<T>& front, const FrontResult<T>& result,
@@ -144,22 +87,12 @@ class Numeric {
   void release_cb(StoredFront<T>& front);
   bool wants_rows() const { return options_.keep_q || rhs_; }
 
-  std::shared_ptr<const Symbolic> symbolic_;
-  NumericOptions options_;
   int threads_;
   Budget budget_;
   Region region_;  // fronts and contribution blocks
   Chunks chunks_;  // R and Q
   std::vector<Worker> workers_;
   std::unique_ptr<backend::cpu::ThreadPool> thread_pool_;
-  std::vector<T> values_;
-  std::vector<int> exponents_;
-  std::vector<double> column_norms_;
-  std::vector<StoredFront<T>> stored_;
-  std::vector<double> dropped_;  // of every front, squared
-  std::vector<Index> r_begin_;
-  double tolerance_ = -1;
-  Index rank_ = 0;
   T* rhs_ = nullptr;
   Index rhs_cols_ = 0;
 };

@@ -94,6 +94,9 @@ inline std::vector<NamedTriplets> odd_matrices() {
   }
   all.push_back({"explicit zeros", random_sparse(20, 12, 0.2, 11)});
   for (std::size_t k = 0; k < all.back().a.value.size(); k += 3) all.back().a.value[k] = 0;
+  all.push_back({"wide, zeros in front", random_sparse(3, 7, 1.0, 14)});  // rows run out after columns were dropped
+  for (std::size_t k = 0; k < all.back().a.value.size(); ++k)
+    if (all.back().a.col[k] < 2) all.back().a.value[k] = 0;
   all.push_back({"empty lines", random_sparse(30, 18, 0.15, 12)});
   {
     Triplets& a = all.back().a;

@@ -5,7 +5,8 @@
 #include <qrane/error.hpp>
 
 #include "backend/cpu/blas.hpp"
-#include "sparse/numeric.hpp"
+#include "sparse/factors.hpp"
+#include "sparse/front_qr.hpp"
 
 namespace qrane::sparse {
 
@@ -20,7 +21,7 @@ template <class T>
 void unpack_triangle(const StoredFront<T>& front, Index pivots, T* triangle) {
   const T* r = front.r;
   Index k = 0;
-  for (Index j = 0; j < pivots; r += front.live(j), ++j) {
+  for (Index j = 0; j < pivots; r += front.stride(j, pivots), ++j) {
     if (!front.is_live(j)) continue;
     std::copy(r, r + k + 1, triangle + k * front.r_rows);
     std::fill(triangle + k * front.r_rows + k + 1, triangle + (k + 1) * front.r_rows, T(0));
@@ -28,18 +29,18 @@ void unpack_triangle(const StoredFront<T>& front, Index pivots, T* triangle) {
   }
 }
 
-/// R's columns of a front beyond the pivotal ones: r_rows x nonpivots, contiguous.
+/// R's columns of a front beyond the pivotal ones: r_rows x nonpivots, stride(pivots, pivots) apart.
 template <class T>
 const T* rectangle(const StoredFront<T>& front, Index pivots) {
   const T* r = front.r;
-  for (Index j = 0; j < pivots; ++j) r += front.live(j);
+  for (Index j = 0; j < pivots; ++j) r += front.stride(j, pivots);
   return r;
 }
 
 }  // namespace
 
 template <class T>
-void Numeric<T>::apply(Op op, T* b, Index cols) const {
+void Factors<T>::apply(Op op, T* b, Index cols) const {
   const blas::SingleThread single;
   const Index count = symbolic_->front_count(), ld = symbolic_->rows;
   Scratch<T> scratch;
@@ -51,7 +52,7 @@ void Numeric<T>::apply(Op op, T* b, Index cols) const {
       for (Index i = 0; i < front.rows; ++i) c[i + j * front.rows] = b[front.row_ids[i] + j * ld];
     for (Index p = 0; p < front.panel_count; ++p) {
       const StoredPanel<T>& panel = front.panels[op == Op::transpose ? p : front.panel_count - 1 - p];
-      apply_block(panel.v, panel.height, panel.height, panel.cols, panel.t, panel.cols, op, c + panel.first_row,
+      apply_block(panel.v, panel.v_ld, panel.height, panel.cols, panel.t, panel.t_ld, op, c + panel.first_row,
                   front.rows, cols, scratch);
     }
     for (Index j = 0; j < cols; ++j)
@@ -60,7 +61,7 @@ void Numeric<T>::apply(Op op, T* b, Index cols) const {
 }
 
 template <class T>
-void Numeric<T>::gather_r_rows(const T* b, T* y, Index n) const {
+void Factors<T>::gather_r_rows(const T* b, T* y, Index n) const {
   const Index ldb = symbolic_->rows, ldy = rank_;
   for (Index j = 0; j < n; ++j) {
     std::copy(b + j * ldb, b + j * ldb + symbolic_->singletons, y + j * ldy);
@@ -70,7 +71,7 @@ void Numeric<T>::gather_r_rows(const T* b, T* y, Index n) const {
 }
 
 template <class T>
-void Numeric<T>::scatter_r_rows(const T* y, T* b, Index n) const {
+void Factors<T>::scatter_r_rows(const T* y, T* b, Index n) const {
   const Index ldb = symbolic_->rows, ldy = rank_;
   std::fill(b, b + ldb * n, T(0));
   for (Index j = 0; j < n; ++j) {
@@ -81,7 +82,7 @@ void Numeric<T>::scatter_r_rows(const T* y, T* b, Index n) const {
 }
 
 template <class T>
-void Numeric<T>::solve_r(T* y, T* x, Index n) const {
+void Factors<T>::solve_r(T* y, T* x, Index n) const {
   const blas::SingleThread single;
   const Symbolic& s = *symbolic_;
   const Index ldx = s.cols, ldy = rank_;
@@ -98,7 +99,8 @@ void Numeric<T>::solve_r(T* y, T* x, Index n) const {
     for (Index j = 0; j < n; ++j)
       for (Index i = 0; i < others; ++i) known[at(i + j * others)] = x[columns[shape.pivots + i] + j * ldx];
     if (others > 0)
-      blas::gemm(Op::none, Op::none, m, n, others, T(-1), rectangle(front, shape.pivots), m, known.data(), others, T(1),
+      blas::gemm(Op::none, Op::none, m, n, others, T(-1), rectangle(front, shape.pivots),
+                 front.stride(shape.pivots, shape.pivots), known.data(), others, T(1),
                  rows, ldy);
     triangle.resize(at(m * m));
     unpack_triangle(front, shape.pivots, triangle.data());
@@ -121,7 +123,7 @@ void Numeric<T>::solve_r(T* y, T* x, Index n) const {
 }
 
 template <class T>
-void Numeric<T>::solve_rt(T* b, T* y, Index n) const {
+void Factors<T>::solve_rt(T* b, T* y, Index n) const {
   const blas::SingleThread single;
   const Symbolic& s = *symbolic_;
   const Index ldb = s.cols, ldy = rank_;
@@ -151,7 +153,8 @@ void Numeric<T>::solve_rt(T* b, T* y, Index n) const {
                triangle.data(), m, rows, ldy);
     if (others == 0) continue;
     update.resize(at(others * n));
-    blas::gemm(Op::transpose, Op::none, others, n, m, T(1), rectangle(front, shape.pivots), m, rows, ldy, T(0),
+    blas::gemm(Op::transpose, Op::none, others, n, m, T(1), rectangle(front, shape.pivots),
+               front.stride(shape.pivots, shape.pivots), rows, ldy, T(0),
                update.data(), others);
     const Index* const columns = s.front_cols.data() + shape.cols_begin + shape.pivots;
     for (Index c = 0; c < n; ++c)
@@ -160,11 +163,11 @@ void Numeric<T>::solve_rt(T* b, T* y, Index n) const {
 }
 
 #define QRANE_INSTANTIATE(T)                                           \
-  template void Numeric<T>::apply(Op, T*, Index) const;                \
-  template void Numeric<T>::gather_r_rows(const T*, T*, Index) const;  \
-  template void Numeric<T>::scatter_r_rows(const T*, T*, Index) const; \
-  template void Numeric<T>::solve_r(T*, T*, Index) const;              \
-  template void Numeric<T>::solve_rt(T*, T*, Index) const;
+  template void Factors<T>::apply(Op, T*, Index) const;                \
+  template void Factors<T>::gather_r_rows(const T*, T*, Index) const;  \
+  template void Factors<T>::scatter_r_rows(const T*, T*, Index) const; \
+  template void Factors<T>::solve_r(T*, T*, Index) const;              \
+  template void Factors<T>::solve_rt(T*, T*, Index) const;
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values, scaling, tolerance.
+#include "sparse/factors.hpp"
+
+#include <cmath>
+#include <limits>
+#include <new>
+
+#include <qrane/error.hpp>
+
+namespace qrane::sparse {
+
+namespace {
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+/// The power of two that brings a column whose squares could overflow or underflow to about 1; 0 means "leave".
+template <class T>
+int scaling_exponent(double largest) {
+  constexpr double large = sizeof(T) == 4 ? 1e15 : 1e140, small = sizeof(T) == 4 ? 1e-6 : 1e-100;
+  const bool scale = std::isfinite(largest) && largest > 0 && (largest > large || largest < small);
+  return scale ? -std::ilogb(largest) : 0;
+}
+
+}  // namespace
+
+template <class T>
+Factors<T>::Factors(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options)
+    : symbolic_(std::move(symbolic)), options_(options) {
+  const Symbolic& s = *symbolic_;
+  try {
+    values_.resize(at(s.entries));
+    column_norms_.resize(at(s.cols));
+    stored_.resize(s.fronts.size());
+    dropped_.resize(s.fronts.size());
+    r_begin_.resize(s.fronts.size() + 1);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, detail::concat("out of memory for a sparse factorization with ", s.entries,
+                                                         " entries in ", s.fronts.size(), " fronts"));
+  }
+}
+
+template <class T>
+void Factors<T>::count_rank() {
+  r_begin_[0] = symbolic_->singletons;
+  for (std::size_t f = 0; f < stored_.size(); ++f) r_begin_[f + 1] = r_begin_[f] + stored_[f].r_rows;
+  rank_ = r_begin_.back();
+}
+
+template <class T>
+double Factors<T>::dropped_norm() const {
+  double sum = 0;
+  for (const double d : dropped_) sum += d;
+  return std::sqrt(sum);
+}
+
+template <class T>
+bool Factors<T>::prepare_values(const T* user_values) {
+  const Symbolic& s = *symbolic_;
+  rank_ = 0;
+  gather_values(s, user_values, values_.data());
+  std::vector<double>& norms = column_norms_;
+  std::fill(norms.begin(), norms.end(), 0.0);
+  for (Index p = 0; p < s.entries; ++p) {
+    double& largest = norms[at(s.col_index[at(p)])];
+    largest = std::max(largest, std::abs(static_cast<double>(values_[at(p)])));
+  }
+  exponents_.clear();
+  for (Index k = 0; k < s.cols; ++k) {
+    const int e = scaling_exponent<T>(norms[at(k)]);
+    if (e == 0) continue;
+    if (exponents_.empty()) exponents_.assign(at(s.cols), 0);
+    exponents_[at(k)] = e;
+  }
+  if (!exponents_.empty())
+    for (Index p = 0; p < s.entries; ++p)
+      if (const int e = exponents_[at(s.col_index[at(p)])]; e != 0) values_[at(p)] = std::ldexp(values_[at(p)], e);
+  std::fill(norms.begin(), norms.end(), 0.0);
+  for (Index p = 0; p < s.entries; ++p) {
+    const double v = static_cast<double>(values_[at(p)]);
+    norms[at(s.col_index[at(p)])] += v * v;
+  }
+  double largest = 0;
+  for (Index k = 0; k < s.cols; ++k) {
+    const double norm = std::ldexp(std::sqrt(norms[at(k)]), exponents_.empty() ? 0 : -exponents_[at(k)]);
+    largest = std::max(largest, norm);
+  }
+  const double eps = std::numeric_limits<T>::epsilon();
+  tolerance_ = options_.tolerance;
+  if (tolerance_ < 0)
+    tolerance_ =
+        std::min(20 * static_cast<double>(s.rows + s.cols) * eps * largest, std::numeric_limits<double>::max());
+  if (!options_.detect_rank) tolerance_ = -1;
+  return singletons_fit();
+}
+
+/// Singletons' pivots are the first entries of their rows.
+template <class T>
+bool Factors<T>::singletons_fit() const {
+  if (!options_.detect_rank) return true;
+  const Symbolic& s = *symbolic_;
+  for (Index k = 0; k < s.singletons; ++k) {
+    const double pivot = std::abs(static_cast<double>(values_[at(s.row_begin[at(k)])]));
+    if (std::ldexp(pivot, exponents_.empty() ? 0 : -exponents_[at(k)]) <= tolerance_) return false;
+  }
+  return true;
+}
+
+template class Factors<float>;
+template class Factors<double>;
+
+}  // namespace qrane::sparse
