@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frontal matrices as one block of threads sees them (backend/fronts.hpp has the vocabulary): where elements of R lie,
+// how rows are laid out, how a matrix is assembled. For kernels that work on a front in global memory and for those
+// that hold it in shared memory. Blocks are one-dimensional, a multiple of 32 threads and at most 1024.
+#pragma once
+
+#include "backend/cuda/front_assembly.hpp"
+#include "backend/cuda/kernel.cuh"
+#include "backend/cuda/tile.cuh"
+
+namespace qrane::backend::cuda {
+
+/// A column's elements of R, row by row: above its panel's first row in the matrix, from there on in the corner.
+template <class T>
+struct RColumn {
+  const T* above;
+  const T* below;
+  int border;
+
+  __device__ RColumn(const Fronts<Cuda, T>& f, const FrontShape& shape, int col)
+      : above(f.storage + shape.matrix + static_cast<std::int64_t>(col) * shape.ld),
+        border(f.panels[shape.panels + col / f.panel].first_row) {
+    below = f.storage + shape.corner + static_cast<std::int64_t>(col) * f.panel - border;
+  }
+  __device__ T operator[](int row) const { return row < border ? above[row] : below[row]; }
+};
+
+/// Offset of pivotal column j in a front's packed rows of R.
+__device__ inline std::int64_t packed_offset(std::int64_t j, std::int64_t r_bound) {
+  const std::int64_t whole = min(j, r_bound);
+  return whole * (whole + 1) / 2 + (j - whole) * r_bound;
+}
+
+/// Live columns among the first j + 1, asked by a whole warp: live columns have consecutive pivot rows.
+__device__ inline int live_columns(const std::int32_t* pivot, int j) {
+  for (const int lane = threadIdx.x % warp_size; j >= 0; j -= warp_size) {
+    const int row = j >= lane ? pivot[j - lane] : -1;
+    const unsigned live = __ballot_sync(full_warp, row >= 0);
+    if (live != 0) return __shfl_sync(full_warp, row, __ffs(live) - 1) + 1;
+  }
+  return 0;
+}
+
+/// Inclusive prefix sum of one value per thread, with `total` of all of them; every thread of the block calls it.
+__device__ inline int block_scan(int value, int& total) {
+  __shared__ int s_sums[warp_size];
+  const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size, warps = blockDim.x / warp_size;
+#pragma unroll
+  for (int width = 1; width < warp_size; width *= 2) {
+    const int other = __shfl_up_sync(full_warp, value, width);
+    if (lane >= width) value += other;
+  }
+  __syncthreads();  // s_sums may still be read from the last call
+  if (lane == warp_size - 1) s_sums[warp] = value;
+  __syncthreads();
+  int before = 0;
+  total = 0;
+  for (int w = 0; w < warps; ++w) {
+    if (w == warp) before = total;
+    total += s_sums[w];
+  }
+  return value + before;
+}
+
+/// Row layout of one front. Blocks share the copying of a layout that is as the analysis said; any other is made by
+/// block 0 of them alone.
+template <class T>
+class FrontLayout {
+ public:
+  __device__ FrontLayout(const Fronts<Cuda, T>& fronts, const FrontShape& front)
+      : f(fronts),
+        shape(front),
+        stair(f.stair + shape.columns),
+        own_slot(f.own_slot + shape.first_row),
+        row_ids(f.row_ids + shape.row_ids),
+        cursor(f.pivot + shape.columns) {}
+
+  /// Rows of the front; -1 in blocks that have nothing to do with it. Ends with a barrier.
+  __device__ int run(int block, int blocks) {
+    bool same = true;
+    for (int c = threadIdx.x; c < shape.child_count; c += blockDim.x) {
+      const int child = f.children[shape.children + c];
+      same = same && f.states[child].cb_rows == f.shapes[child].cb_rows;
+    }
+    int rows = shape.full_rows;
+    if (__syncthreads_and(same)) {
+      copy(block, blocks);
+    } else {
+      if (block > 0) return -1;
+      rows = count_rows();
+      place();
+    }
+    __syncthreads();
+    return rows;
+  }
+
+ private:
+  static constexpr int own_key = -1;
+
+  /// visit(child, its number among the children, first row id of its contribution block, thread's row, step), a warp
+  /// per child.
+  template <class Visit>
+  __device__ void for_each_child(int block, int blocks, Visit&& visit) const {
+    const int warps = static_cast<int>(blockDim.x) / warp_size;
+    for (int c = block * warps + static_cast<int>(threadIdx.x) / warp_size; c < shape.child_count; c += blocks * warps) {
+      const int child = f.children[shape.children + c];
+      visit(f.shapes[child], f.states[child], c);
+    }
+  }
+
+  /// The analysis's layout, and row numbers.
+  __device__ void copy(int block, int blocks) {
+    const int first = block * blockDim.x + threadIdx.x, step = blocks * blockDim.x, lane = threadIdx.x % warp_size;
+    for (int j = first; j < shape.cols; j += step) stair[j] = f.full_stair[shape.columns + j];
+    for (int r = first; r < shape.own_rows; r += step) {
+      const int slot = f.full_own_slot[shape.first_row + r];
+      own_slot[r] = slot;
+      row_ids[slot] = static_cast<std::int32_t>(shape.first_row) + r;
+    }
+    for_each_child(block, blocks, [&](const FrontShape& child, const FrontState& state, int) {
+      const std::int32_t* const ids = f.row_ids + child.row_ids + state.r_rows;
+      for (int i = lane; i < state.cb_rows; i += warp_size) {
+        const int slot = f.full_cb_slot[child.full_slots + i];
+        f.cb_slot[child.slots + i] = slot;
+        row_ids[slot] = ids[i];
+      }
+    });
+  }
+
+  /// The staircase by counting; `cursor` of a column becomes its first row.
+  __device__ int count_rows() {
+    const int lane = threadIdx.x % warp_size;
+    for (int j = threadIdx.x; j < shape.cols; j += blockDim.x) stair[j] = 0;
+    __syncthreads();
+    for (int r = threadIdx.x; r < shape.own_rows; r += blockDim.x)
+      atomicAdd(&stair[f.own_column[shape.first_row + r]], 1);
+    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int) {
+      const std::int32_t* const columns = f.parent_col + child.columns + child.pivots;
+      for (int i = lane; i < state.cb_rows; i += warp_size) atomicAdd(&stair[columns[i]], 1);
+    });
+    __syncthreads();
+    int rows = 0;
+    for (int first = 0; first < shape.cols; first += blockDim.x) {
+      const int j = first + static_cast<int>(threadIdx.x);
+      const int count = j < shape.cols ? stair[j] : 0;
+      int total;
+      const int end = rows + block_scan(count, total);
+      if (j < shape.cols) stair[j] = end, cursor[j] = end - count;
+      rows += total;
+    }
+    __syncthreads();
+    return rows;
+  }
+
+  /// Rows of one column in their order: own ones first, then by child. A child has one row of each column at most, so
+  /// its place among the others of its column is found by their numbers, which meanwhile stand in row_ids.
+  __device__ void place() {
+    const int lane = threadIdx.x % warp_size;
+    for (int r = threadIdx.x; r < shape.own_rows; r += blockDim.x) {
+      const int col = f.own_column[shape.first_row + r];
+      const std::int32_t* const full_stair = f.full_stair + shape.columns;
+      const int in_column = f.full_own_slot[shape.first_row + r] - (col > 0 ? full_stair[col - 1] : 0);
+      const int slot = (col > 0 ? stair[col - 1] : 0) + in_column;
+      own_slot[r] = slot;
+      row_ids[slot] = own_key;
+      atomicAdd(&cursor[col], 1);
+    }
+    __syncthreads();
+    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int c) {
+      const std::int32_t* const columns = f.parent_col + child.columns + child.pivots;
+      for (int i = lane; i < state.cb_rows; i += warp_size) row_ids[atomicAdd(&cursor[columns[i]], 1)] = c;
+    });
+    __syncthreads();
+    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int c) {
+      const std::int32_t* const columns = f.parent_col + child.columns + child.pivots;
+      for (int i = lane; i < state.cb_rows; i += warp_size) {
+        const int col = columns[i], first = col > 0 ? stair[col - 1] : 0;
+        int later = 0;
+        for (int p = stair[col] - 1; p >= first; --p) {
+          const int key = row_ids[p];
+          if (key == own_key) break;
+          later += key > c;
+        }
+        f.cb_slot[child.slots + i] = stair[col] - 1 - later;
+      }
+    });
+    __syncthreads();
+    for (int r = threadIdx.x; r < shape.own_rows; r += blockDim.x)
+      row_ids[own_slot[r]] = static_cast<std::int32_t>(shape.first_row) + r;
+    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int) {
+      for (int i = lane; i < state.cb_rows; i += warp_size)
+        row_ids[f.cb_slot[child.slots + i]] = f.row_ids[child.row_ids + state.r_rows + i];
+    });
+  }
+
+  const Fronts<Cuda, T>& f;
+  const FrontShape& shape;
+  std::int32_t* const stair;
+  std::int32_t* const own_slot;
+  std::int32_t* const row_ids;
+  std::int32_t* const cursor;  // pivot, which nobody has written yet
+};
+
+/// Columns [first, last) of a front's matrix, column `first` at `a`, by a block of at most `threads`.
+template <class T, int threads>
+class FrontAssembly {
+ public:
+  struct Shared {
+    std::int32_t child[threads];
+    std::int32_t first_col[threads];  // of the contribution block, within [first, last)
+    std::int32_t cols[threads];
+    std::int32_t begin[threads + 1];  // of its units of work
+  };
+
+  __device__ FrontAssembly(const Fronts<Cuda, T>& fronts, const FrontShape& front, Shared& s, T* target,
+                           std::int64_t target_ld, int first_col, int last_col)
+      : f(fronts), shape(front), shared(s), a(target), ld(target_ld), first(first_col), last(last_col) {}
+
+  /// Everything but zeros, which are there already. No two elements meet: every row of a front comes from one place.
+  __device__ void run(int rows) {
+    own_rows();
+    children();
+    right_hand_sides(rows);
+  }
+
+ private:
+  static constexpr int unit_cols = 4, unit_rows = 512;
+
+  __device__ T* column(int j) const { return a + (j - first) * ld; }
+
+  /// Rows of A, 32 of them to a warp, whose lanes take their entries in turn.
+  __device__ void own_rows() const {
+    const int lane = threadIdx.x % warp_size;
+    for (int base = static_cast<int>(threadIdx.x) / warp_size * warp_size; base < shape.own_rows; base += blockDim.x) {
+      const std::int64_t row = shape.first_row + base;
+      const int mine = min(lane, shape.own_rows - base - 1);
+      const int slot = f.own_slot[row + mine];
+      const std::int64_t begin = f.row_begin[row];
+      const int end = static_cast<int>(f.row_begin[row + mine + 1] - begin);
+      const int entries = __shfl_sync(full_warp, end, warp_size - 1);
+#pragma unroll 2
+      for (int base_entry = 0; base_entry < entries; base_entry += warp_size) {
+        const int e = base_entry + lane;
+        int owner = 0;  // rows that end at or before entry e
+#pragma unroll
+        for (int width = warp_size / 2; width > 0; width /= 2)
+          if (__shfl_sync(full_warp, end, owner + width - 1) <= e) owner += width;
+        const int target = __shfl_sync(full_warp, slot, owner);
+        if (e < entries) {
+          const int col = f.entry_col[begin + e];
+          if (col >= first && col < last) column(col)[target] = f.values[begin + e];
+        }
+      }
+    }
+  }
+
+  /// First of n ascending numbers that is not below x.
+  static __device__ int lower_bound(const std::int32_t* numbers, int n, int x) {
+    int low = 0, high = n;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (numbers[middle] < x)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+
+  /// A block's children at a time: what each has in these columns is cut into units of a few columns by some rows.
+  __device__ void children() {
+    const int warps = static_cast<int>(blockDim.x) / warp_size;
+    for (int base = 0; base < shape.child_count; base += blockDim.x) {
+      const int c = base + static_cast<int>(threadIdx.x);
+      int units = 0;
+      if (c < shape.child_count) {
+        const int child = f.children[shape.children + c];
+        const FrontShape& from = f.shapes[child];
+        const int cb_rows = f.states[child].cb_rows, cb_cols = from.cols - from.pivots;
+        const std::int32_t* const columns = f.parent_col + from.columns + from.pivots;
+        const int begin = cb_rows > 0 ? lower_bound(columns, cb_cols, first) : 0;
+        const int end = cb_rows > 0 ? lower_bound(columns, cb_cols, last) : 0;
+        shared.child[threadIdx.x] = child;
+        shared.first_col[threadIdx.x] = begin;
+        shared.cols[threadIdx.x] = end - begin;
+        units = ((end - begin + unit_cols - 1) / unit_cols) * ((min(cb_rows, end) + unit_rows - 1) / unit_rows);
+      }
+      int total;
+      const int scanned = block_scan(units, total);
+      shared.begin[threadIdx.x + 1] = scanned;
+      if (threadIdx.x == 0) shared.begin[0] = 0;
+      __syncthreads();
+      for (int u = threadIdx.x / warp_size; u < total; u += warps) {
+        int low = 0, high = blockDim.x - 1;  // the last child that begins at or before u
+        while (low < high) {
+          const int middle = (low + high + 1) / 2;
+          if (shared.begin[middle] <= u)
+            low = middle;
+          else
+            high = middle - 1;
+        }
+        const int groups = (shared.cols[low] + unit_cols - 1) / unit_cols, unit = u - shared.begin[low];
+        const int col = shared.first_col[low] + unit % groups * unit_cols;
+        take(shared.child[low], col, min(unit_cols, shared.first_col[low] + shared.cols[low] - col),
+             unit / groups * unit_rows);
+      }
+      __syncthreads();
+    }
+  }
+
+  /// Rows first_row and following of columns col .. col + count - 1 of a child's contribution block, by one warp.
+  __device__ void take(int child, int col, int count, int first_row) const {
+    const FrontShape& from = f.shapes[child];
+    const FrontState& state = f.states[child];
+    const std::int32_t* const slots = f.cb_slot + from.slots;
+    const std::int32_t* const columns = f.parent_col + from.columns + from.pivots;
+    const int end = min(min(first_row + unit_rows, state.cb_rows), col + count);
+    const int r_rows = state.r_rows, lane = threadIdx.x % warp_size;
+    if (count == unit_cols) {
+      const RColumn<T> r0(f, from, from.pivots + col), r1(f, from, from.pivots + col + 1),
+          r2(f, from, from.pivots + col + 2), r3(f, from, from.pivots + col + 3);
+      T *const a0 = column(columns[col]), *const a1 = column(columns[col + 1]), *const a2 = column(columns[col + 2]),
+        *const a3 = column(columns[col + 3]);
+#pragma unroll 2
+      for (int i = first_row + lane; i < end; i += warp_size) {
+        const int slot = slots[i];
+        const T x1 = i <= col + 1 ? r1[r_rows + i] : T(0), x2 = i <= col + 2 ? r2[r_rows + i] : T(0);
+        const T x0 = i <= col ? r0[r_rows + i] : T(0), x3 = r3[r_rows + i];
+        if (i <= col) a0[slot] = x0;
+        if (i <= col + 1) a1[slot] = x1;
+        if (i <= col + 2) a2[slot] = x2;
+        a3[slot] = x3;
+      }
+    } else {
+      for (int k = 0; k < count; ++k) {
+        const RColumn<T> r(f, from, from.pivots + col + k);
+        T* const target = column(columns[col + k]);
+        for (int i = first_row + lane; i < min(end, col + k + 1); i += warp_size) target[slots[i]] = r[r_rows + i];
+      }
+    }
+  }
+
+  __device__ void right_hand_sides(int rows) const {
+    const std::int32_t* const ids = f.row_ids + shape.row_ids;
+    for (int j = max(first, shape.cols); j < last; ++j) {
+      const T* const rhs = f.rhs + (j - shape.cols) * f.rhs_ld;
+      for (int i = threadIdx.x; i < rows; i += blockDim.x) column(j)[i] = rhs[ids[i]];
+    }
+  }
+
+  const Fronts<Cuda, T>& f;
+  const FrontShape& shape;
+  Shared& shared;
+  T* const a;
+  const std::int64_t ld;
+  const int first, last;
+};
+
+}  // namespace qrane::backend::cuda
