@@ -26,6 +26,9 @@ MEASURED_CASE_KEYS = {"median_ms": (int, float), "gflops": (int, float), "peers"
 UPDATE_KEYS = {"figure": str, "kind": str, "change": str, "rows": int, "cols": int, "k": int, "p": int, "mode": str,
                "precision": str, "outcome": str, "floor": dict, "times": list}
 MEASURED_UPDATE_KEYS = {"median_ms": (int, float), "peers": list}
+SPARSE_KEYS = {"name": str, "source": str, "rows": int, "cols": int, "entries": int, "outcome": str}
+MEASURED_SPARSE_KEYS = {"median_ms": (int, float), "gflops": (int, float), "analysis": dict, "runs": list, "peers": list,
+                        "orderings": list}
 MEASURED_BACKGROUND_KEYS = {"median_ms": (int, float), "iterations_per_second": (int, float), "convergence": list,
                             "tolerance": (int, float)}
 
@@ -60,17 +63,19 @@ def read_results(path):
     require(results, {"suite": str, "device": dict, "cases": list, "background": list, "commit": str, "date": str},
             path)
     require(results["device"], {"name": str, "backend": str}, f"{path}: device")
-    for later in ("operations", "grid", "crossovers", "kernels", "tree_shares", "updates"):  # not in files of earlier programs
+    for later in ("operations", "grid", "crossovers", "kernels", "tree_shares", "updates", "sparse"):  # not in files of earlier programs
         results.setdefault(later, [])
     for kind, keys, more in (("cases", CASE_KEYS, MEASURED_CASE_KEYS),
                              ("operations", OPERATION_KEYS, MEASURED_OPERATION_KEYS),
                              ("grid", GRID_KEYS, {}), ("kernels", KERNEL_KEYS, MEASURED_KERNEL_KEYS),
                              ("updates", UPDATE_KEYS, MEASURED_UPDATE_KEYS),
+                             ("sparse", SPARSE_KEYS, MEASURED_SPARSE_KEYS),
                              ("background", BACKGROUND_KEYS, MEASURED_BACKGROUND_KEYS)):
         for index, case in enumerate(results[kind]):
             where = f"{path}: {kind}[{index}]"
             require(case, keys, where)
-            require(case["floor"], {"ms": (int, float)}, where + ": floor")
+            if "floor" in keys:
+                require(case["floor"], {"ms": (int, float)}, where + ": floor")
             if has_times(case):
                 require(case, more, where)
                 if not case["median_ms"] > 0:

@@ -20,6 +20,7 @@ class Table {
   void add(const KernelCase& result);
   void add(const BackgroundCase& result);
   void add(const UpdateCase& result);
+  void add(const SparseCase& result);
 
  private:
   bool quiet() const { return session_.options().quiet; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <qrane/qr.hpp>
+#include <qrane/sparse_qr.hpp>
 
 #include "check.hpp"
 #include "common/host_rates.hpp"
@@ -209,6 +210,65 @@ struct BackgroundCase {
   double iterations_per_second() const { return samples_ms.empty() ? 0 : 1e3 / median(samples_ms); }
 };
 
+/// Sparse QR with Q discarded and one right-hand side, in one precision.
+struct SparseRun {
+  std::string precision;
+  std::string reason;  ///< why there are no samples
+  Backend backend = Backend::cpu;
+  int threads = 0;
+  std::vector<double> numeric_ms;   ///< values in to R on the host, memory taken anew
+  std::vector<double> refactor_ms;  ///< the same with other values, in the memory that is there
+  std::vector<double> solve_ms;     ///< R x = Qᵀ b
+  Index rank = 0;
+  double tolerance = 0;
+  double dropped_norm = 0;
+  Index peak_bytes = 0;       ///< of fronts and R, as the factorization counts them
+  Index resident_bytes = -1;  ///< what analysis, factorization and solution added to the process at most; -1: unknown
+  double normal_error = -1;   ///< common/sparse_exchange.hpp
+  double gram_error = -1;     ///< the same
+};
+
+/// SuiteSparseQR with one ordering.
+struct SparsePeer {
+  std::string ordering;
+  std::string reason;  ///< why there are no samples
+  std::vector<double> analyze_ms, factor_ms, total_ms;
+  std::vector<NamedError> facts;  ///< as common/protocol.hpp names them
+};
+
+/// The analysis alone with one ordering, on one thread.
+struct AnalysisTime {
+  std::string ordering;
+  double flops = 0;
+  std::vector<double> samples_ms, peer_ms;
+};
+
+struct SparseCase {
+  std::string name, source, paper;  ///< SparseProblem
+  Outcome outcome = Outcome::measured;
+  std::string reason;
+  sparse::AnalysisFacts analysis;
+  std::vector<double> analyze_ms;
+  std::vector<SparseRun> runs;  ///< by precision
+  std::vector<SparsePeer> peers;
+  std::vector<AnalysisTime> orderings;
+
+  /// The run in double, or the only one; null for none.
+  const SparseRun* main_run() const {
+    const SparseRun* found = nullptr;
+    for (const SparseRun& run : runs)
+      if (!run.numeric_ms.empty() && (!found || run.precision == "f64")) found = &run;
+    return found;
+  }
+  /// The peer's faster ordering; null for none.
+  const SparsePeer* best_peer() const {
+    const SparsePeer* best = nullptr;
+    for (const SparsePeer& peer : peers)
+      if (!peer.factor_ms.empty() && (!best || median(peer.factor_ms) < median(best->factor_ms))) best = &peer;
+    return best;
+  }
+};
+
 struct PeerProgramStatus {
   std::string program;
   bool available = false;
@@ -235,6 +295,7 @@ struct BenchResults {
   std::vector<KernelCase> kernels;
   std::vector<BackgroundCase> background;
   std::vector<UpdateCase> updates;
+  std::vector<SparseCase> sparse;
 };
 
 }  // namespace qrane::bench

@@ -56,7 +56,8 @@ void Session::start_peers(const SuiteInfo& suite) {
   std::vector<std::string> names;
   if (on_gpu() && nvidia) names.push_back("qrane-peers-cuda");
   if (on_gpu() && nvidia && suite.torch) names.push_back("qrane-peers-torch");
-  names.push_back("qrane-peers-lapack");
+  if (suite.sparse) names.push_back("qrane-peers-spqr");
+  if (!suite.sparse) names.push_back("qrane-peers-lapack");
   if (!suite.updates.empty()) names.push_back("qrane-peers-scipy");
   std::vector<Program> started;  // all of them before the first is asked: loading libraries takes seconds
   for (const std::string& name : names) {
@@ -124,7 +125,7 @@ Message Session::measure_peer(const std::string& peer, const PeerTask& task) {
         detail::concat("measure task=", task.task, " peer=", peer, " rows=", task.shape.rows, " cols=", task.shape.cols,
                        " precision=", task.precision, " seed=", task.seed, " condition=", task.condition,
                        " count=", task.count, " rhs=", task.rhs, " form_q=", task.form_q, task.more,
-                       " repeats=5", " max_seconds=", longest),
+                       " repeats=", task.repeats, " max_seconds=", longest),
         peer_timeout_seconds, options_.interrupted);
     settle();
     return reply;

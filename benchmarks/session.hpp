@@ -10,13 +10,14 @@
 
 #include "peer_client.hpp"
 #include "results.hpp"
+#include "sparse_problems.hpp"
 #include "suites.hpp"
 
 namespace qrane::bench {
 
 /// A measurement that peers are asked for (common/protocol.hpp).
 struct PeerTask {
-  std::string task;  ///< "qr", "rivals", "svd", "gels", "batched", "rpca", "update" or "window"
+  std::string task;  ///< "qr", "rivals", "svd", "gels", "batched", "rpca", "update", "window", "sparse"
   Shape shape;
   std::string precision;
   std::uint64_t seed = 0;
@@ -25,6 +26,7 @@ struct PeerTask {
   Index rhs = 0;         ///< gels: right-hand sides
   int form_q = 0;        ///< qr, update: 1: the thin Q too, 2: the full one
   double max_seconds = 0;  ///< less than peers usually get beside a GPU; 0: that
+  int repeats = 5;
   std::string more = "";   ///< further words of the request
 };
 
@@ -120,6 +122,9 @@ void run_operation_case(Session& session, const OperationShape& operation, const
 /// Measures robust PCA at one shape in one precision by both methods.
 void run_background_cases(Session& session, const SuiteInfo& suite, Shape shape, const std::string& precision,
                           const std::function<void(const BackgroundCase&)>& report);
+
+/// Measures one sparse matrix in these precisions.
+SparseCase run_sparse_case(Session& session, const SparseProblem& problem, const std::vector<std::string>& precisions);
 
 /// Measures updates, one after the other; what several of them need is made once.
 class UpdateRunner {

@@ -10,6 +10,8 @@
 #include <qrane/context.hpp>
 #include <qrane/qr.hpp>
 
+#include "sparse_problems.hpp"
+
 namespace qrane::bench {
 
 struct Shape {
@@ -64,6 +66,7 @@ struct SuiteInfo {
   std::vector<Shape> grid = {};  ///< sizes at which every algorithm runs by name, R alone
   std::vector<OperationShape> operations = {};
   std::vector<UpdateShape> updates = {};
+  std::vector<SparseProblem> (*sparse)(const std::string& folder) = nullptr;  ///< sparse matrices
   bool inner_kernels = false;          ///< the layouts of the paper's inner kernel, on CUDA devices
   std::vector<Shape> background = {};  ///< robust PCA problems
   std::string precision = "";          ///< where only one is wanted unless another is asked for
@@ -89,6 +92,7 @@ struct BenchOptions {
   std::string precision;              ///< "f32", "f64", or empty for both
   bool quiet = false;                 ///< no table and no progress; the JSON file alone
   std::string cli_directory;          ///< where the qrane executable lies: the peer programs are looked for there
+  std::string matrices;               ///< folder of sparse matrices (.mtx, .mtx.gz); empty: generated ones alone
   double max_seconds = 0;             ///< longest estimated single run; cases above it are left out with a printed
                                       ///< reason. 0: 2 s where the device is a CPU, no limit on a GPU
   std::function<bool()> interrupted;  ///< asked between runs; true stops, and what was measured is still written

@@ -229,6 +229,51 @@ void Table::add(const UpdateCase& result) {
   std::fflush(stdout);
 }
 
+void Table::add(const SparseCase& result) {
+  if (quiet()) return;
+  print_heading("sparse",
+                format("%-22s %8s %7s %9s %-7s %7s %9s %9s %9s %6s %7s %9s %9s %9s %8s %4s %10s %8s %8s %8s", "matrix",
+                       "rows", "cols", "entries", "order", "fronts", "GFlop", "intensity", "analyze", "rank", "", "ms",
+                       "refactor", "solve", "GFLOP/s", "on", "spqr ms", "speed-up", "memory", "error"),
+                "");
+  std::printf("%-22s ", result.name.c_str());
+  const sparse::AnalysisFacts& facts = result.analysis;
+  const SparseRun* const run = result.main_run();
+  if (!run) {
+    print_absence(result);
+    std::fflush(stdout);
+    return;
+  }
+  std::printf("%8lld %7lld %9lld %-7s %7lld %9.4g %9.1f %9s %6lld ", static_cast<long long>(facts.rows),
+              static_cast<long long>(facts.cols), static_cast<long long>(facts.entries),
+              sparse::to_string(facts.ordering), static_cast<long long>(facts.fronts), facts.flops * 1e-9,
+              facts.intensity, milliseconds(median(result.analyze_ms)).c_str(), static_cast<long long>(run->rank));
+  const double ms = median(run->numeric_ms);
+  std::printf("%7s %9s %9s %9s %8.1f %4s ", run->precision.c_str(), milliseconds(ms).c_str(),
+              milliseconds(median(run->refactor_ms)).c_str(), milliseconds(median(run->solve_ms)).c_str(),
+              facts.flops / ms * 1e-6, to_string(run->backend));
+  if (const SparsePeer* const best = result.best_peer()) {
+    double resident = 0;
+    for (const NamedError& fact : best->facts)
+      if (fact.name == "resident_bytes") resident = fact.value;
+    std::printf("%10s %7.2fx %8s ", milliseconds(median(best->factor_ms)).c_str(), median(best->factor_ms) / ms,
+                resident > 5e6 && run->resident_bytes >= 0
+                    ? format("%.2fx", static_cast<double>(run->resident_bytes) / resident).c_str()
+                    : "-");
+  } else {
+    std::printf("%10s %8s %8s ", "-", "-", "-");
+  }
+  std::printf("%8.1e%s\n", run->normal_error,
+              result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
+  for (const SparseRun& other : result.runs)
+    if (&other != run && !other.numeric_ms.empty())
+      std::printf("%-22s %86s %6lld %7s %9s %9s %9s %8.1f %4s %38.1e\n", "", "", static_cast<long long>(other.rank),
+                  other.precision.c_str(), milliseconds(median(other.numeric_ms)).c_str(),
+                  milliseconds(median(other.refactor_ms)).c_str(), milliseconds(median(other.solve_ms)).c_str(),
+                  facts.flops / median(other.numeric_ms) * 1e-6, to_string(other.backend), other.normal_error);
+  std::fflush(stdout);
+}
+
 void print_foot(const BenchResults& results) {
   std::printf("\n");
   for (const PrecisionRates& known : results.rates)
@@ -243,6 +288,11 @@ void print_foot(const BenchResults& results) {
         "errors in units of (min(m,n) + 10) u, limit 30; refactor, cusolver, paper's: the time of qrane's factorization of "
         "the updated matrix, of cuSOLVER's, of the method paper over the update's; protocol: the same, with transfers and "
         "the solution\n");
+  if (!results.sparse.empty())
+    std::printf(
+        "ms: values to R, Q discarded; spqr: SuiteSparseQR with the faster of METIS and its default ordering, speed-up "
+        "its "
+        "time over qrane's, memory qrane's over its; error: |A'(b - A x)| / (|A| |b|)\n");
   for (const QrCase& result : results.cases)
     if (result.fell_back) {
       std::printf("*: a guard handed over to Householder reflections\n");

@@ -18,6 +18,7 @@ struct BenchCommandOptions {
   CommonOptions common;
   std::string suite;
   std::string program;
+  std::string matrices;
   double max_seconds = 0;
   bool list = false;
 };
@@ -58,6 +59,7 @@ int run(const BenchCommandOptions& options) {
   wanted.precision = options.common.precision;
   wanted.quiet = options.common.quiet;
   wanted.cli_directory = program_directory(options.program);
+  wanted.matrices = options.matrices;
   wanted.max_seconds = options.max_seconds;
   wanted.interrupted = interrupted;
   const int status = bench::run(wanted);
@@ -83,6 +85,10 @@ Command add_bench_command(CLI::App& parent, const std::string& program) {
   app->add_option("--max-seconds", options->max_seconds,
                   "leave out cases whose single run would take longer (default: 2 on a CPU, no limit on a GPU)")
       ->type_name("S");
+  app->add_option("--matrices", options->matrices,
+                  "sparse matrices (.mtx, .mtx.gz) of paper-sparse, besides generated ones")
+      ->type_name("DIR")
+      ->envname("QRANE_MATRICES");
   add_common_options(*app, options->common);
   return {app, [options] { return run(*options); }};
 }

@@ -18,6 +18,11 @@
 //   update   an update of a factorization of rows= x cols=: change=insert_rows, delete_rows, insert_columns or
 //            delete_columns, k= and p=, with form_q=1 the thin or 2 the full Q: `total_ms`
 //   window   one row in and one row out of a rows= x cols= factorization: `total_ms`, a step
+//   sparse   QR of the matrix in path=, with ordering=metis or default, Q discarded, and a least-squares solution:
+//            `factor_ms`, numbers to R; `analyze_ms`; `total_ms`, all with the solution; rank=, fronts=, flops=,
+//            tolerance=, r_entries=, peak_bytes=, resident_bytes=, normal_error=, and with check=1 gram_error=; with
+//            repeats=0 that one run alone
+//   sparse-analysis  its analysis with ordering=: `analyze_ms`
 // A measurement that would take longer than `max_seconds` is refused, or repeated fewer times.
 #pragma once
 

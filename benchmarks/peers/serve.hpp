@@ -7,6 +7,8 @@
 #include <functional>
 #include <iostream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/protocol.hpp"
 
@@ -24,6 +26,9 @@ struct PeerRequest {
   std::uint64_t seed = 0;
   double condition = 1;  ///< of the matrix
   int form_q = 0;        ///< qr: 1: the thin Q as well, 2: the full one
+  std::string path;      ///< sparse: file of the problem (common/sparse_exchange.hpp)
+  std::string ordering;  ///< sparse
+  bool check = false;    ///< sparse: look at R, too
   int repeats = 5;
   double max_seconds = 4;
 };
@@ -34,6 +39,8 @@ struct PeerSamples {
   std::vector<double> form_q_ms;
   std::vector<double> thin_q_ms;
   std::vector<double> total_ms;
+  std::vector<double> analyze_ms;
+  std::vector<std::pair<std::string, double>> facts;
 };
 
 /// Calls run(false) to warm up, twice while that is short, then run(true) as often as asked for and as fits the time.
@@ -67,8 +74,11 @@ inline PeerRequest parse_request(const Message& message) {
   if (message.has("rhs")) request.rhs = message.integer("rhs");
   if (message.has("condition")) request.condition = message.number("condition");
   if (message.has("form_q")) request.form_q = static_cast<int>(message.integer("form_q"));
+  if (message.has("path")) request.path = message.get("path");
+  if (message.has("ordering")) request.ordering = message.get("ordering");
+  if (message.has("check")) request.check = message.integer("check") != 0;
   if (message.has("max_seconds")) request.max_seconds = message.number("max_seconds");
-  if (request.rows < 1 || request.cols < 1 || request.repeats < 1)
+  if (request.rows < 1 || request.cols < 1 || request.repeats < (request.check ? 0 : 1))
     throw std::runtime_error("rows, cols and repeats must be positive");
   if (request.precision != "f32" && request.precision != "f64")
     throw std::runtime_error("precision must be f32 or f64, got '" + request.precision + "'");
@@ -86,6 +96,8 @@ inline std::string answer(const PeerProgram& program, const std::string& line) {
   if (!samples.form_q_ms.empty()) reply += " form_q_ms=" + join_numbers(samples.form_q_ms);
   if (!samples.thin_q_ms.empty()) reply += " thin_q_ms=" + join_numbers(samples.thin_q_ms);
   if (!samples.total_ms.empty()) reply += " total_ms=" + join_numbers(samples.total_ms);
+  if (!samples.analyze_ms.empty()) reply += " analyze_ms=" + join_numbers(samples.analyze_ms);
+  for (const auto& [name, value] : samples.facts) reply += " " + name + "=" + join_numbers({value});
   return reply.empty() ? reply : reply.substr(1);
 }
 
