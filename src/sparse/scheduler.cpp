@@ -222,4 +222,14 @@ std::int32_t BucketScheduler::row_tile_of(std::int32_t column) const {
   return -1;
 }
 
+std::vector<std::int32_t> BucketScheduler::row_order() const {
+  std::vector<std::int32_t> last(at(tile_columns_), -1), order;
+  for (std::size_t i = 0; i < left_.size(); ++i)
+    if (left_[i] < tile_columns_ && triangular_[i] && in_bucket_[at(left_[i])] == 1)
+      last[at(left_[i])] = static_cast<std::int32_t>(i);
+  for (const std::int32_t row : last)
+    if (row >= 0) order.push_back(row);
+  return order;
+}
+
 }  // namespace qrane::sparse

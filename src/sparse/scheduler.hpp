@@ -26,6 +26,8 @@
 
 #include <qrane/matrix.hpp>
 
+#include "backend/front_tiles.hpp"
+
 namespace qrane::sparse {
 
 struct ScheduleOptions {
@@ -37,46 +39,12 @@ struct ScheduleOptions {
   std::int32_t pack_side = 1024;         ///< rows and columns of the block that one Pack-Assembly task moves, at most
 };
 
-/// Row tiles factored together at one column tile. Its rows are Round::row_tiles[first_row ...), ascending.
-struct Bundle {
-  std::int32_t front;
-  std::int32_t column;
-  std::int32_t first_row;
-  std::int32_t rows;
-  std::int32_t vt;  ///< slot of its VT tile, its own from this round to the next
-};
-
-struct FactorizeTask {
-  std::int32_t bundle;  ///< index in Round::bundles
-};
-
-/// The update that a bundle of the round before left behind, over some column tiles to its right.
-struct ApplyTask {
-  std::int32_t bundle;
-  std::int32_t first_column;
-  std::int32_t columns;
-};
-
-/// The update of one column tile (factored's column) by `applied`, then Factorize of `factored`: the rest of applied
-/// and perhaps a delta, which the update does not touch.
-struct ApplyFactorizeTask {
-  std::int32_t applied;
-  std::int32_t factored;
-};
-
-/// Entries [first, first + count) of the rows of A that belong to a front.
-struct SAssemblyTask {
-  std::int32_t front;
-  Index first;
-  Index count;
-};
-
-/// A block of a front's contribution, rows and columns counted from the contribution's own corner.
-struct PackAssemblyTask {
-  std::int32_t front;  ///< the child
-  std::int32_t first_row, rows;
-  std::int32_t first_column, columns;
-};
+using backend::ApplyFactorizeTask;
+using backend::ApplyTask;
+using backend::Bundle;
+using backend::FactorizeTask;
+using backend::PackAssemblyTask;
+using backend::SAssemblyTask;
 
 /// One launch: everything in it may run at once.
 struct Round {
@@ -125,6 +93,8 @@ class BucketScheduler {
   bool final_columns(Index cols) const;
   /// The row tile that a bucket ends with, -1 while there is none.
   std::int32_t row_tile_of(std::int32_t column) const;
+  /// Those of all buckets that have one, from the left: where rows of R are.
+  std::vector<std::int32_t> row_order() const;
 
  private:
   struct Kept {  // a bundle between rounds
@@ -180,6 +150,11 @@ class TreeScheduler {
   bool next(Round& round);
 
   FrontState state(std::int32_t front) const { return states_[static_cast<std::size_t>(front)]; }
+  /// For a front whose rows of R are final: which row tile holds rows 32 k .. of R and of the contribution block below it
+  /// (32: a tile). Those of R's rows at first, all of them once it packs.
+  const std::vector<std::int32_t>& row_order(std::int32_t front) const {
+    return row_order_[static_cast<std::size_t>(front)];
+  }
   std::int32_t vt_slots() const { return slots_.slots(); }
 
  private:
@@ -193,6 +168,7 @@ class TreeScheduler {
   std::vector<std::int32_t> children_left_;
   std::vector<std::vector<BucketScheduler>> buckets_;  // none or one for each front: only while it is factored
   std::vector<char> r_final_;
+  std::vector<std::vector<std::int32_t>> row_order_;
   std::vector<std::int32_t> active_;  // ascending
   SlotPool slots_;
 };

@@ -19,7 +19,8 @@ TreeScheduler::TreeScheduler(std::vector<ScheduledFront> fronts, const ScheduleO
       states_(fronts_.size(), FrontState::sleeping),
       children_left_(fronts_.size(), 0),
       buckets_(fronts_.size()),
-      r_final_(fronts_.size(), 0) {
+      r_final_(fronts_.size(), 0),
+      row_order_(fronts_.size()) {
   detail::check(options.s_entries >= 1 && options.pack_side >= 1, ErrorCode::invalid_argument, "assembly tasks of ",
                 options.s_entries, " entries and blocks of ", options.pack_side, " are none");
   for (std::size_t f = 0; f < fronts_.size(); ++f) {
@@ -56,9 +57,11 @@ bool TreeScheduler::factor(std::int32_t front, Round& round) {
   const bool more = bucket[0].next(round, slots_);
   if (!r_final_[at(front)] && (!more || bucket[0].final_columns(f.pivots))) {
     r_final_[at(front)] = 1;
+    row_order_[at(front)] = bucket[0].row_order();
     round.r_final.push_back(front);
   }
   if (more) return true;
+  row_order_[at(front)] = bucket[0].row_order();
   bucket.clear();
   bucket.shrink_to_fit();
   return false;
