@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tests of frontal matrices (src/backend/fronts.hpp) share: all arrays of a plan in host memory, made from an
-// analysis or by hand; the same on the device; and a walk through the tree. The tests themselves are apart by kernel, in
-// kernels_fronts_{layout,panels,updates,tree}.hpp, so that a backend may have some and not others.
+// analysis or by hand; the same on the device; and a walk through the tree. The tests are apart by kernel:
+// kernels_fronts_{layout,panels,updates,tree}.hpp.
 #pragma once
 
 #include <algorithm>
@@ -76,7 +76,7 @@ struct HostFronts {
       end += (size + pad - 1) / pad * pad + pad;
       return begin;
     };
-    shape.ld = (std::max(shape.rows_bound, 1) + 15) / 16 * 16;
+    shape.ld = count() % 3 == 1 ? shape.rows_bound + 1 : (std::max(shape.rows_bound, 1) + 15) / 16 * 16;
     shape.cb_bound = std::min(shape.rows_bound, shape.cols - shape.pivots);
     shape.r_bound = std::min(shape.rows_bound, shape.pivots);
     shape.matrix = take(storage_size, std::int64_t{shape.ld} * (shape.cols + rhs_cols));
@@ -312,6 +312,17 @@ class FrontKernels : public Kernels<Case> {
       queue.update_fronts(fronts, list(updated));
     }
     queue.finish_fronts(fronts, list(parts));
+  }
+  /// The same by the kernel for small fronts where they are small, by the others where not.
+  template <class Queue, class F, class Tasks>
+  static void walk_level_whole(Queue& queue, HostFronts<T>& h, const F& fronts, std::size_t level, bool keep_q, Tasks&& list) {
+    std::vector<std::int32_t> small, large;
+    for (const std::int32_t f : h.levels[level])
+      (h.shape(f).rows_bound * h.all_cols(f) <= queue.front_whole_elements(T{}) ? small : large).push_back(f);
+    queue.factor_whole_fronts(fronts, list(small), keep_q);
+    h.levels[level].swap(large);
+    walk_level(queue, h, fronts, level, list);
+    h.levels[level].swap(large);
   }
   void walk_on_host(HostFronts<T>& h) {
     const Fronts<Cpu, T> fronts = on_host(h);

@@ -2,7 +2,7 @@
 // Whole trees, by steps and by factor_whole_fronts: R, right-hand sides and ranks judged by S itself.
 #pragma once
 
-#include "kernels_fronts.hpp"
+#include "kernels_fronts_checks.hpp"
 
 namespace qrane::backend::test {
 
@@ -79,21 +79,97 @@ void expect_factored(const HostFronts<T>& before, const HostFronts<T>& after) {
     EXPECT_NEAR(double(column_norm(qtb, j)), double(column_norm(b, j)), double(rounding * column_norm(b, j)));
 }
 
-TYPED_TEST(FrontKernels, FactorsTreesByTheKernelsForLargeFronts) {
-  using T = typename TestFixture::T;
-  for (const FrontMatrixCase& c : front_cases())
-    for (const std::int32_t rhs_cols : {0, 3}) {
-      SCOPED_TRACE(c.name + ", " + std::to_string(rhs_cols) + " right-hand sides");
-      HostFronts<T> h = fronts_of<T>(c.symbolic, c.values, rhs_cols);
-      h.tolerance = c.tolerance;
-      const HostFronts<T> before = h;
-      auto fronts = this->to_device(h);
-      for (std::size_t level = 0; level < h.levels.size(); ++level)
-        this->walk_level(this->q(), h, fronts, level, [&](const auto& list) { return this->tasks(h, list); });
-      this->to_host(fronts, h);
-      expect_factored(before, h);
-      if (this->HasFailure()) return;
+/// Qᵀ of this front's panels times the front as it was assembled is the R that it holds.
+template <class T>
+void expect_front(const HostFronts<T>& h, Index f) {
+  const FrontShape& shape = h.shape(f);
+  const Index rows = h.state(f).rows;
+  const Reference original = assembled(h, f);
+  Reference a = original;
+  Index position = 0;
+  for (Index k = 0; k < h.panel_count(f); ++k) {
+    const FrontPanelState& panel = h.panel_state(f, k);
+    ASSERT_NO_FATAL_FAILURE(expect_panel_form(h, f, k, position));
+    position += panel.live;
+    const Reference v = panel_v(h, f, k), t = panel_t(h, f, k);
+    expect_orthonormal<T>(v, t);
+    Reference c(panel.height, shape.cols);
+    for (Index j = 0; j < c.cols; ++j)
+      for (Index i = 0; i < c.rows; ++i) c(i, j) = a(panel.first_row + i, j);
+    c = reflected(v, t, c);
+    for (Index j = 0; j < c.cols; ++j)
+      for (Index i = 0; i < c.rows; ++i) a(panel.first_row + i, j) = c(i, j);
+  }
+  EXPECT_EQ(h.state(f).position, position);
+  Index live = 0;
+  Wide dropped = 0, doubt = 0;
+  for (Index j = 0; j < shape.cols; ++j) {
+    const bool alive = h.pivot_of(f, j) >= 0, may_drop = j < shape.pivots && h.tolerance >= 0;
+    live += alive;
+    Wide error = 0, rest = 0;
+    for (Index i = 0; i < rows; ++i) {
+      const Wide difference = a(i, j) - (i < live ? Wide(h.r_of(f, i, j)) : 0);
+      (i < live || alive ? error : rest) += difference * difference;
     }
+    const Wide rounding = front_rounding<T>(std::min<Index>(rows, shape.cols)) * column_norm(original, j);
+    ASSERT_LE(std::sqrt(error), rounding) << "QᵀF is not R in column " << j;
+    ASSERT_LE(std::sqrt(rest), rounding + (may_drop ? h.tolerance : 0)) << "column " << j;
+    if (!alive && may_drop) dropped += rest, doubt += rounding;
+  }
+  EXPECT_LE(std::fabs(std::sqrt(dropped) - std::sqrt(Wide(h.state(f).dropped))), doubt);
+}
+
+template <class Case>
+class FrontTrees : public FrontKernels<Case> {
+ public:
+  using T = typename Kernels<Case>::T;
+  /// walk(fronts, h, level, list)
+  template <class F>
+  void check(F&& walk) {
+    for (const FrontMatrixCase& c : front_cases())
+      for (const std::int32_t rhs_cols : {0, 3}) {
+        SCOPED_TRACE(c.name + ", " + std::to_string(rhs_cols) + " right-hand sides");
+        HostFronts<T> h = fronts_of<T>(c.symbolic, c.values, rhs_cols);
+        h.tolerance = c.tolerance;
+        HostFronts<T> before = h, again = h;
+        for (HostFronts<T>* const run : {&h, &again}) {
+          auto fronts = this->to_device(*run);
+          for (std::size_t level = 0; level < run->levels.size(); ++level)
+            walk(fronts, *run, level, [&](const auto& list) { return this->tasks(*run, list); });
+          this->to_host(fronts, *run);
+        }
+        expect_factored(before, h);
+        EXPECT_TRUE(same_bits(h.states, again.states) && same_bits(h.r, again.r) && same_bits(h.rhs, again.rhs));
+        if (rhs_cols == 0 && with_q_) {
+          for (Index f = 0; f < h.count(); ++f) {
+            SCOPED_TRACE(testing::Message() << "front " << f);
+            expect_front(h, f);
+          }
+        }
+        if (this->HasFailure()) return;
+      }
+  }
+  bool with_q_ = true;
+};
+TYPED_TEST_SUITE(FrontTrees, KernelTypes);
+
+TYPED_TEST(FrontTrees, ByTheKernelsForLargeFronts) {
+  this->check([&](auto& fronts, auto& h, std::size_t level, auto&& list) {
+    this->walk_level(this->q(), h, fronts, level, list);
+  });
+}
+
+TYPED_TEST(FrontTrees, WithSmallFrontsWhole) {
+  this->check([&](auto& fronts, auto& h, std::size_t level, auto&& list) {
+    this->walk_level_whole(this->q(), h, fronts, level, true, list);
+  });
+}
+
+TYPED_TEST(FrontTrees, WithSmallFrontsWholeAndWithoutQ) {
+  this->with_q_ = false;
+  this->check([&](auto& fronts, auto& h, std::size_t level, auto&& list) {
+    this->walk_level_whole(this->q(), h, fronts, level, false, list);
+  });
 }
 
 }  // namespace qrane::backend::test

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates of frontal matrices by a panel, against (I - V Tᵀ Vᵀ) C in long double.
+#pragma once
+
+#include "kernels_fronts_hand.hpp"
+
+namespace qrane::backend::test {
+
+/// Columns right of panel k in pieces of all widths, not all of them: between some pieces a column is left out.
+template <class T>
+std::vector<FrontUpdateTask> pieces(const HostFronts<T>& h, std::int32_t f, std::int32_t k, Index most) {
+  std::vector<FrontUpdateTask> list;
+  const auto end = std::int32_t(h.all_cols(f));
+  const std::int32_t widths[] = {1, 33, 7, std::int32_t(most), 16};
+  std::int32_t first = std::min(h.shape(f).cols, (k + 1) * h.panel);
+  for (int i = f; first < end; ++i) {
+    const std::int32_t cols = std::min({end - first, widths[i % 5], std::int32_t(most)});
+    list.push_back({f, k, first, cols});
+    first += cols + (i % 3 == 2);
+  }
+  return list;
+}
+
+template <class Case>
+class FrontUpdates : public FrontKernels<Case> {
+ public:
+  using T = typename Kernels<Case>::T;
+  void update(HostFronts<T>& h, const std::vector<FrontUpdateTask>& list) {
+    auto fronts = this->to_device(h);
+    this->q().update_fronts(fronts, this->tasks(h, list));
+    this->to_host(fronts, h);
+  }
+  /// The reference factors panel k of all fronts that have it; their updates.
+  std::vector<FrontUpdateTask> factor_on_host(HostFronts<T>& h, std::int32_t k) {
+    std::vector<FrontPanelTask> panels;
+    std::vector<FrontUpdateTask> updates;
+    for (std::int32_t f = 0; f < h.count(); ++f) {
+      if (k >= h.panel_count(f)) continue;
+      panels.push_back({f, k});
+      for (const FrontUpdateTask& task : pieces(h, f, k, this->q().front_update_cols(T{}))) updates.push_back(task);
+    }
+    this->reference_.factor_front_panels(on_host(h), this->host_tasks(h, panels));
+    return updates;
+  }
+  void check(HostFronts<T> h) {
+    Index panels = 0;
+    for (Index f = 0; f < h.count(); ++f) panels = std::max(panels, h.panel_count(f));
+    for (std::int32_t k = 0; k < panels && !testing::Test::HasFailure(); ++k) {
+      SCOPED_TRACE(testing::Message() << "panel " << k);
+      const std::vector<FrontUpdateTask> list = factor_on_host(h, k);
+      HostFronts<T> after = h, again = h;
+      update(after, list);
+      update(again, list);
+      EXPECT_TRUE(same_bits(after.storage, again.storage)) << "other bits";
+      HostFronts<T> kept = after;
+      for (const FrontUpdateTask& task : list) {
+        const FrontPanelState& panel = h.panel_state(task.front, k);
+        SCOPED_TRACE(testing::Message() << "front " << task.front << ", columns " << task.first << " + " << task.cols);
+        Reference c(panel.height, task.cols);
+        for (Index j = 0; j < c.cols; ++j)
+          for (Index i = 0; i < c.rows; ++i) c(i, j) = h.matrix(task.front, panel.first_row + i, task.first + j);
+        const Reference expected = reflected(panel_v(h, task.front, k), panel_t(h, task.front, k), c);
+        for (Index j = 0; j < c.cols; ++j) {
+          Wide error = 0;
+          for (Index i = 0; i < c.rows; ++i) {
+            const Wide found = after.matrix(task.front, panel.first_row + i, task.first + j);
+            error += (found - expected(i, j)) * (found - expected(i, j));
+            kept.matrix(task.front, panel.first_row + i, task.first + j) =
+                h.matrix(task.front, panel.first_row + i, task.first + j);
+          }
+          ASSERT_LE(std::sqrt(error), front_rounding<T>(h.panel) * column_norm(c, j)) << "column " << task.first + j;
+        }
+      }
+      EXPECT_TRUE(same_bits(kept.storage, h.storage)) << "more than the given columns changed";
+      EXPECT_TRUE(same_bits(kept.states, h.states) && same_bits(kept.panels, h.panels) && same_bits(kept.pivot, h.pivot));
+      h.storage = after.storage;
+    }
+  }
+};
+TYPED_TEST_SUITE(FrontUpdates, KernelTypes);
+
+TYPED_TEST(FrontUpdates, AreProductsWithTheReflectors) {
+  using T = typename TestFixture::T;
+  this->check(hand_made<T>(regular_fronts(), 3, 1));
+  this->check(hand_made<T>({{"wide", 100, 700, 90, random_stair(100, 700, 7)}, {"tall", 3000, 130, 130, full_stair(3000, 130)}},
+                           1, 2));
+}
+
+TYPED_TEST(FrontUpdates, WithColumnsThatWereDropped) {
+  using T = typename TestFixture::T;
+  for (const double tolerance : {-1.0, 0.05}) {
+    HostFronts<T> h = hand_made<T>(deficient_fronts(), 2, 3);
+    h.tolerance = tolerance;
+    this->check(h);
+  }
+}
+
+TYPED_TEST(FrontUpdates, LeaveNaNInItsColumn) {
+  using T = typename TestFixture::T;
+  HostFronts<T> h = hand_made<T>({{"a", 90, 150, 80, even_stair(90, 150, 2)}, {"b", 90, 40, 40, full_stair(90, 40)}}, 2, 4);
+  const std::vector<FrontUpdateTask> list = this->factor_on_host(h, 0);
+  HostFronts<T> clean = h;
+  h.matrix(0, 11, 77) = std::numeric_limits<T>::quiet_NaN();
+  this->update(clean, list);
+  this->update(h, list);
+  bool spread = false;
+  for (Index f = 0; f < h.count(); ++f)
+    for (Index j = 32; j < h.all_cols(f); ++j)
+      for (Index i = 0; i < h.state(f).rows; ++i) {
+        if (f == 0 && j == 77) {
+          spread = spread || (i != 11 && std::isnan(h.matrix(f, i, j)));
+        } else {
+          ASSERT_EQ(h.matrix(f, i, j), clean.matrix(f, i, j)) << "front " << f << ": " << i << ", " << j;
+        }
+      }
+  EXPECT_TRUE(spread) << "NaN was lost";
+}
+
+}  // namespace qrane::backend::test
