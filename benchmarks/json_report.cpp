@@ -143,6 +143,26 @@ Json to_json_value(const KernelCase& result) {
   return out;
 }
 
+Json to_json_value(const TileCase& result) {
+  Json out = {{"name", result.name},           {"kind", result.tree ? "tree" : "flood"},
+              {"precision", result.precision}, {"bundle", result.bundle},
+              {"rows", result.rows},           {"cols", result.cols}};
+  out["outcome"] = outcome_name(result.outcome);
+  out["reason"] = result.reason;
+  if (result.samples_ms.empty()) return out;
+  out["samples_ms"] = result.samples_ms;
+  out["median_ms"] = median(result.samples_ms);
+  out["flops"] = result.flops;
+  out["gflops"] = result.gflops();
+  if (!result.tree) return out;
+  out["pipelined"] = result.pipelined;
+  out["executed_flops"] = result.executed_flops;
+  out["plan_ms"] = result.plan_ms;
+  out["rounds"] = result.rounds;
+  out["bytes"] = result.bytes;
+  return out;
+}
+
 /// What the tree costs beside the horizontal application, at each block shape: with a tree of four there is a node for
 /// every three blocks, each of the rates above.
 Json tree_shares(const std::vector<KernelCase>& kernels) {
@@ -408,6 +428,8 @@ std::string to_json(const BenchResults& results) {
   for (const UpdateCase& result : results.updates) out["updates"].push_back(to_json_value(result));
   out["sparse"] = Json::array();
   for (const SparseCase& result : results.sparse) out["sparse"].push_back(to_json_value(result));
+  out["tiles"] = Json::array();
+  for (const TileCase& result : results.tiles) out["tiles"].push_back(to_json_value(result));
   // a driver's or file's name may hold bytes that are no UTF-8
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

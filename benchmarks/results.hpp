@@ -269,6 +269,25 @@ struct SparseCase {
   }
 };
 
+/// The sparse paper's tile tasks (sparse/tile_factor.hpp): one kind of task flooding the device, or a matrix's tree.
+struct TileCase {
+  std::string name;        ///< "Factorize", "Apply", or the matrix
+  bool tree = false;
+  std::string precision;
+  bool pipelined = false;  ///< tree
+  int bundle = 0;          ///< row tiles of a bundle
+  Index rows = 0, cols = 0;  ///< of one task, or of the matrix
+  Outcome outcome = Outcome::measured;
+  std::string reason;
+  std::vector<double> samples_ms;  ///< tree: values to R, both in device memory
+  double flops = 0;                ///< canonical
+  double executed_flops = 0;       ///< tree: of whole tiles
+  double plan_ms = 0;              ///< tree: all rounds, once for a pattern
+  Index rounds = 0, bytes = 0;     ///< tree: launches, device memory
+
+  double gflops() const { return samples_ms.empty() ? 0 : flops / median(samples_ms) * 1e-6; }
+};
+
 struct PeerProgramStatus {
   std::string program;
   bool available = false;
@@ -296,6 +315,7 @@ struct BenchResults {
   std::vector<BackgroundCase> background;
   std::vector<UpdateCase> updates;
   std::vector<SparseCase> sparse;
+  std::vector<TileCase> tiles;
 };
 
 }  // namespace qrane::bench

@@ -80,7 +80,9 @@ void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::
     for (const std::string& precision : precisions)
       if (!session.interrupted()) run_operation_case(session, operation, precision, done(results.operations));
   run_updates(session, suite, precisions, done(results.updates));
-  if (suite.sparse)
+  if (suite.tiles)
+    run_tile_cases(session, suite.sparse(session.options().matrices), precisions, done(results.tiles));
+  else if (suite.sparse)
     for (const SparseProblem& problem : suite.sparse(session.options().matrices))
       if (!session.interrupted()) done(results.sparse)(run_sparse_case(session, problem, precisions));
   if (suite.inner_kernels && !session.interrupted()) run_kernel_cases(session, done(results.kernels));
@@ -112,7 +114,7 @@ int run(const BenchOptions& options) {
   write_results(options, session, results);
   const bool failed = any_failed(results.cases) || any_failed(results.operations) || any_failed(results.grid) ||
                       any_failed(results.kernels) || any_failed(results.background) || any_failed(results.updates) ||
-                      any_failed(results.sparse);
+                      any_failed(results.sparse) || any_failed(results.tiles);
   return results.interrupted || failed ? 1 : 0;
 }
 

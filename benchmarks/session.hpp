@@ -126,6 +126,10 @@ void run_background_cases(Session& session, const SuiteInfo& suite, Shape shape,
 /// Measures one sparse matrix in these precisions.
 SparseCase run_sparse_case(Session& session, const SparseProblem& problem, const std::vector<std::string>& precisions);
 
+/// Measures the sparse paper's rounds of tile tasks; nothing but a reason on devices other than CUDA's.
+void run_tile_cases(Session& session, const std::vector<SparseProblem>& problems,
+                    const std::vector<std::string>& precisions, const std::function<void(const TileCase&)>& report);
+
 /// Measures updates, one after the other; what several of them need is made once.
 class UpdateRunner {
  public:

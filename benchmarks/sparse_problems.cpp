@@ -356,6 +356,16 @@ std::vector<SparseProblem> paper_sparse(const std::string& folder) {
   return list;
 }
 
+std::vector<SparseProblem> tiled_sparse(const std::string& folder) {
+  std::vector<SparseProblem> list;
+  for (const char* name : {"cre_d", "pds_20", "fit2p", "rail516", "sphere2500", "proxy_EternityII_A", "lp_nug20"})
+    for (SparseProblem& problem : paper_sparse(folder))
+      if (problem.name == name) list.push_back(std::move(problem));
+  for (SparseProblem& problem : paper_sparse(""))
+    if (problem.source == "dense") list.push_back(std::move(problem));
+  return list;
+}
+
 std::vector<SparseProblem> smoke_sparse(const std::string& folder) {
   std::vector<SparseProblem> list;
   if (!folder.empty())

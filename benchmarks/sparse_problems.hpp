@@ -24,6 +24,8 @@ struct SparseProblem {
 /// the folder lacks them: lp_nug20 and ch7-8-b3 are defined by their sizes. Throws Error{file} for a folder that
 /// cannot be read.
 std::vector<SparseProblem> paper_sparse(const std::string& folder);
+/// Those that the paper's rounds of tile tasks are timed on.
+std::vector<SparseProblem> tiled_sparse(const std::string& folder);
 /// A few small ones, for the tests.
 std::vector<SparseProblem> smoke_sparse(const std::string& folder);
 

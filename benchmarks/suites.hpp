@@ -67,6 +67,7 @@ struct SuiteInfo {
   std::vector<OperationShape> operations = {};
   std::vector<UpdateShape> updates = {};
   std::vector<SparseProblem> (*sparse)(const std::string& folder) = nullptr;  ///< sparse matrices
+  bool tiles = false;                  ///< those by the sparse paper's rounds of tile tasks alone, on CUDA devices
   bool inner_kernels = false;          ///< the layouts of the paper's inner kernel, on CUDA devices
   std::vector<Shape> background = {};  ///< robust PCA problems
   std::string precision = "";          ///< where only one is wanted unless another is asked for

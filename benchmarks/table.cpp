@@ -274,6 +274,29 @@ void Table::add(const SparseCase& result) {
   std::fflush(stdout);
 }
 
+void Table::add(const TileCase& result) {
+  if (quiet()) return;
+  print_heading("tiles",
+                format("%-22s %8s %7s %4s %6s %-9s %7s %10s %9s %10s %10s %8s", "tasks or matrix", "rows", "cols", "prec",
+                       "bundle", "schedule", "rounds", "ms", "GFLOP/s", "executed", "plan ms", "MiB"),
+                "");
+  std::printf("%-22s %8lld %7lld %4s ", result.name.c_str(), static_cast<long long>(result.rows),
+              static_cast<long long>(result.cols), result.precision.c_str());
+  if (result.samples_ms.empty()) {
+    print_absence(result);
+  } else {
+    const double ms = median(result.samples_ms);
+    std::printf("%6d %-9s ", result.bundle, !result.tree ? "flood" : result.pipelined ? "pipelined" : "plain");
+    if (result.tree)
+      std::printf("%7lld %10s %9.1f %10.1f %10s %8.1f\n", static_cast<long long>(result.rounds),
+                  milliseconds(ms).c_str(), result.gflops(), result.executed_flops / ms * 1e-6,
+                  milliseconds(result.plan_ms).c_str(), static_cast<double>(result.bytes) / (1 << 20));
+    else
+      std::printf("%7s %10s %9.1f\n", "", milliseconds(ms).c_str(), result.gflops());
+  }
+  std::fflush(stdout);
+}
+
 void print_foot(const BenchResults& results) {
   std::printf("\n");
   for (const PrecisionRates& known : results.rates)
