@@ -16,6 +16,9 @@ class BadFile(Exception):
 
 CASE_KEYS = {"rows": int, "cols": int, "precision": str, "mode": str, "outcome": str, "floor": dict,
              "flops": (int, float)}
+TILE_KEYS = {"name": str, "kind": str, "precision": str, "bundle": int, "rows": int, "cols": int, "outcome": str,
+             "reason": str}
+MEASURED_TILE_KEYS = {"gflops": (int, float)}
 BACKGROUND_KEYS = {"rows": int, "cols": int, "precision": str, "method": str, "outcome": str, "floor": dict}
 OPERATION_KEYS = {"operation": str, "rows": int, "cols": int, "precision": str, "outcome": str, "floor": dict}
 MEASURED_OPERATION_KEYS = {"median_ms": (int, float), "peers": list}
@@ -63,13 +66,14 @@ def read_results(path):
     require(results, {"suite": str, "device": dict, "cases": list, "background": list, "commit": str, "date": str},
             path)
     require(results["device"], {"name": str, "backend": str}, f"{path}: device")
-    for later in ("operations", "grid", "crossovers", "kernels", "tree_shares", "updates", "sparse"):  # not in files of earlier programs
+    for later in ("operations", "grid", "crossovers", "kernels", "tree_shares", "updates", "sparse", "tiles"):  # not in files of earlier programs
         results.setdefault(later, [])
     for kind, keys, more in (("cases", CASE_KEYS, MEASURED_CASE_KEYS),
                              ("operations", OPERATION_KEYS, MEASURED_OPERATION_KEYS),
                              ("grid", GRID_KEYS, {}), ("kernels", KERNEL_KEYS, MEASURED_KERNEL_KEYS),
                              ("updates", UPDATE_KEYS, MEASURED_UPDATE_KEYS),
                              ("sparse", SPARSE_KEYS, MEASURED_SPARSE_KEYS),
+                             ("tiles", TILE_KEYS, MEASURED_TILE_KEYS),
                              ("background", BACKGROUND_KEYS, MEASURED_BACKGROUND_KEYS)):
         for index, case in enumerate(results[kind]):
             where = f"{path}: {kind}[{index}]"

@@ -179,6 +179,36 @@ def sparse_tables(results):
     return parts
 
 
+# GFLOP/s with the device flooded, section 3.2 of the paper; Apply 72 x 64 there, Factorize 96 x 32
+PAPER_FLOOD = {"Apply": "183.3", "Factorize": "23.62 (34.80 without T, 72 x 64)"}
+
+
+def tile_tables(results):
+    """Suite `paper-tiles`: the paper's rounds of tile tasks."""
+    floods = [("tasks", "rows of a bundle", "precision", "GFLOP/s", "in the paper")]
+    trees = [("matrix", "precision", "rounds, plain", "pipelined", "ms, plain", "pipelined", "gain", "canonical GFLOP/s",
+              "executed", "plan, ms", "device memory, MiB")]
+    plain = {(case["name"], case["precision"]): case for case in results["tiles"]
+             if case["kind"] == "tree" and has_times(case) and not case["pipelined"]}
+    for case in filter(has_times, results["tiles"]):
+        if case["kind"] == "flood":
+            floods.append((case["name"], str(case["rows"]), case["precision"], short(case["gflops"]),
+                           PAPER_FLOOD[case["name"]] if case["precision"] == "f64" else ""))
+        elif case["pipelined"]:
+            other = plain.get((case["name"], case["precision"]))
+            trees.append((case["name"], case["precision"], str(other["rounds"]) if other else "-", str(case["rounds"]),
+                          short(other["median_ms"]) if other else "-", short(case["median_ms"]),
+                          factor(ratio(other["median_ms"], case["median_ms"]) if other else None), short(case["gflops"]),
+                          short(case["executed_flops"] / case["median_ms"] * 1e-6), short(case["plan_ms"]),
+                          short(case["bytes"] / 2**20)))
+    parts = []
+    if len(floods) > 1:
+        parts.append(f"**The device flooded with one kind of task**\n\n{markdown(floods)}")
+    if len(trees) > 1:
+        parts.append("**Trees, values to R in device memory, bundles of three**\n\n" + markdown(trees))
+    return parts
+
+
 def draw_figure_15(plt, cases, title):
     """Speed-up over SuiteSparseQR against arithmetic intensity."""
     figure, ax = plt.subplots(figsize=(8, 5))
