@@ -93,11 +93,13 @@ class Measurement {
   void ask_peers() {
     if (session_.peers("sparse").empty()) return;
     const ProblemFile& file = file_of_problem();
-    const bool large = result_.analysis.flops > 5e11;
+    const bool large = result_.analysis.flops > 5e11, full = nearly_full();
     for (const char* ordering : {"metis", "default"}) {
       if (session_.interrupted()) return;
       session_.progress(result_.name + ", SuiteSparseQR, " + ordering);
-      if (large && session_.on_gpu() && !result_.peers.empty())
+      if (full && std::string(ordering) == "metis")
+        result_.peers.push_back({ordering, "not run: the graph of A'A is nearly full", {}, {}, {}, {}});
+      else if (large && session_.on_gpu() && !result_.peers.empty())
         result_.peers.push_back({ordering, "not run: the suite's time beside a GPU does not allow it", {}, {}, {}, {}});
       else
         result_.peers.push_back(measured_peer(file, ordering, large ? 0 : 5));
@@ -118,6 +120,7 @@ class Measurement {
       for (const sparse::Ordering ordering :
            {sparse::Ordering::metis, sparse::Ordering::amd, sparse::Ordering::colamd}) {
         if (session_.interrupted() || (ordering == sparse::Ordering::metis && !sparse::has_metis())) continue;
+        if (nearly_full() && ordering != sparse::Ordering::colamd) continue;  // takes minutes and tells nothing
         AnalysisTime time{sparse::to_string(ordering), 0, {}, {}};
         session_.progress(result_.name + ", analysis by " + time.ordering);
         sparse::AnalyzeOptions options;
@@ -142,6 +145,14 @@ class Measurement {
   }
 
  private:
+  /// Whether rows join most of many columns.
+  bool nearly_full() const {
+    std::vector<double> lengths(static_cast<std::size_t>(a_.rows), 0.0);
+    for (const Index row : a_.row_idx) lengths[static_cast<std::size_t>(row)] += 1;
+    const double longest = a_.rows > 0 ? *std::max_element(lengths.begin(), lengths.end()) : 0;
+    return longest > 1000 && longest > 0.3 * static_cast<double>(a_.cols);
+  }
+
   const ProblemFile& file_of_problem() {
     if (!file_) file_.emplace(a_);
     return *file_;

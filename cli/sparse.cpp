@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 
+#include <cli/flops_bar.hpp>
+#include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
 #include <io/matrix_file.hpp>
 #include <io/matrix_market.hpp>
@@ -80,6 +82,21 @@ Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
           {"dropped_norm", facts.dropped_norm}};
 }
 
+/// A factorization with a bar beside it, which ends at Ctrl-C.
+template <class T>
+sparse::Factor<T> with_bar(const sparse::Analysis& analysis, const sparse::SparseView<T>& a,
+                           sparse::FactorOptions<T> options, bool quiet) {
+  const InterruptGuard guard;
+  FlopsBar bar(quiet);
+  options.on_progress = [draw = bar.callback()](double done, double all) {
+    stop_if_interrupted();
+    if (draw) draw(done, all);
+  };
+  sparse::Factor<T> f = analysis.factor(a, options);
+  stop_if_interrupted();
+  return f;
+}
+
 template <class T>
 int factor(const SparseQrCommand& options, const Context& context, Precision precision) {
   const Loaded<T> a(options.a);
@@ -91,7 +108,7 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
   factor_options.tolerance = options.tolerance;
   factor_options.q = sparse::KeepQ::discard;
   const sparse::Analysis analysis = sparse::analyze(context, a.view(), analyze_options);
-  const sparse::Factor<T> f = analysis.factor(a.view(), factor_options);
+  const sparse::Factor<T> f = with_bar(analysis, a.view(), factor_options, options.common.quiet);
 
   const Words say(options.common.quiet);
   say("matrix         ", options.a, ": ", shape(a.a.rows, a.a.cols), ", ", a.a.nonzeros(), " entries");
@@ -133,7 +150,7 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
     factor_options.rhs = b.view();
   }
   const sparse::Analysis analysis = sparse::analyze(context, tall);
-  const sparse::Factor<T> f = analysis.factor(tall, factor_options);
+  const sparse::Factor<T> f = with_bar(analysis, tall, factor_options, options.common.quiet);
   const auto factored = std::chrono::steady_clock::now();
   const sparse::SparseSolution<T> solution = wide         ? f.solve_transposed(b.view())
                                              : b.cols > 0 ? f.solve()

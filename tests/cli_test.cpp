@@ -13,6 +13,7 @@
 #include <cli/background/results.hpp>
 #include <cli/background/truth.hpp>
 #include <cli/background/windows.hpp>
+#include <cli/flops_bar.hpp>
 #include <cli/measures.hpp>
 #include <io/image.hpp>
 
@@ -230,6 +231,15 @@ TEST(Measures, KnownFactorizations) {
   const double half[] = {0.3, 0.4, -0.4, 0.3};
   const MatrixView<const double> hv(half, 2, 2);
   EXPECT_NEAR(*cheap_errors<double>(av, &hv, rv).orthogonality, 0.75 * std::sqrt(2.0) / unit, 1e-6 / unit);
+}
+
+TEST(FlopsBar, SaysHowFarAndHowLong) {
+  EXPECT_EQ(flops_line(0, 2e12, 0), "[                              ]   0%  0 of 2e+12 flops, 0 GFLOP/s");
+  EXPECT_EQ(flops_line(5e11, 2e12, 10),
+            "[#######                       ]  25%  5e+11 of 2e+12 flops, 50 GFLOP/s, 30 s left");
+  EXPECT_EQ(flops_line(2e12, 2e12, 40), "[##############################] 100%  2e+12 of 2e+12 flops, 50 GFLOP/s");
+  EXPECT_EQ(flops_line(3, 2, 1).find("100%"), 33u);  // more than was counted
+  EXPECT_NE(flops_line(0, 0, 0).find("100%"), std::string::npos);
 }
 
 }  // namespace

@@ -586,4 +586,6 @@ QRANE_API int qrane_batch_solve_d(const qrane_batch_qr *qr, const qrane_batch_d 
 }
 #endif
 
+#include <qrane/qrane_sparse.h>
+
 #endif

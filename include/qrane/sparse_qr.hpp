@@ -7,6 +7,7 @@
 // says so. Right-hand sides may lie in the context's device memory; results come back to where those were.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -215,6 +216,8 @@ struct FactorOptions {
   bool check_finite = false;    ///< refuse NaN and Inf, naming the first
   int threads = 0;              ///< 0: as many as the context has on the CPU
   Index memory_limit_bytes = 0;  ///< of fronts, R and Q; 0: the machine's
+  /// Called now and then from the thread that called factor or refactor; what it throws ends the factorization.
+  std::function<void(double done_flops, double flops)> on_progress;
 };
 
 /// What a factorization took. Bytes are of fronts, R and Q.

@@ -240,6 +240,7 @@ class SparseFactorState {
     options.detect_rank = options_.detect_rank;
     options.keep_q = options_.q == sparse::KeepQ::keep;
     options.memory_limit_bytes = options_.memory_limit_bytes;
+    options.on_progress = options_.on_progress;
     const int threads = options_.threads > 0 ? options_.threads : context_.engine()->host_threads();
     numeric_ = std::make_unique<Numeric<T>>(symbolic_, options, threads);
   }

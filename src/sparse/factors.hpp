@@ -15,6 +15,7 @@
 #include <qrane/context.hpp>
 
 #include "backend/kernels.hpp"
+#include "sparse/progress.hpp"
 #include "sparse/symbolic.hpp"
 
 namespace qrane::sparse {
@@ -26,6 +27,7 @@ struct NumericOptions {
   bool detect_rank = true;  ///< false: nothing is dropped
   bool keep_q = true;
   Index memory_limit_bytes = 0;
+  Progress::Callback on_progress;
 };
 
 /// A panel of Q that is kept: reflectors with their ones and zeros, height x cols, and T, cols x cols.
@@ -54,6 +56,7 @@ struct StoredFront {
   Index* row_ids = nullptr;  ///< permuted row of S that each row stands in; with Q or right-hand sides
   T* cb = nullptr;             ///< on the CPU, contribution block by columns, upper trapezoid; until the parent took it
   bool cb_of_region = false;   ///< else on a worker's stack
+  bool r_of_region = false;    ///< where the front itself was: roots on the CPU
 
   Index live(Index j) const { return live_count ? live_count[j] : std::min(j + 1, r_rows); }
   bool is_live(Index j) const { return live(j) > (j > 0 ? live(j - 1) : 0); }

@@ -37,6 +37,49 @@ const T* rectangle(const StoredFront<T>& front, Index pivots) {
   return r;
 }
 
+/// Right-hand sides up to which R's packed columns are used as they are: a triangle unpacked for one is read once.
+constexpr Index few = 4;
+
+/// rows (r_rows x n, ld) := R⁻¹ rows or R⁻ᵀ rows with the live columns of a front's pivotal part of R.
+template <class T>
+void solve_packed(const StoredFront<T>& front, Index pivots, Op op, Index n, T* rows, Index ld) {
+  const T* r = front.r;
+  if (op == Op::transpose) {
+    for (Index j = 0, k = 0; j < pivots; r += front.stride(j, pivots), ++j) {
+      if (!front.is_live(j)) continue;
+      for (Index c = 0; c < n; ++c) {
+        T* const y = rows + c * ld;
+        y[k] = (y[k] - blas::dot(k, r, y)) / r[k];
+      }
+      ++k;
+    }
+    return;
+  }
+  r = rectangle(front, pivots);
+  for (Index j = pivots - 1, k = front.r_rows - 1; j >= 0; --j) {
+    r -= front.stride(j, pivots);
+    if (!front.is_live(j)) continue;
+    for (Index c = 0; c < n; ++c) {
+      T* const y = rows + c * ld;
+      const T value = y[k] /= r[k];
+      for (Index i = 0; i < k; ++i) y[i] -= value * r[i];
+    }
+    --k;
+  }
+}
+
+/// The same for any number of columns; `triangle` is workspace.
+template <class T>
+void solve_triangle(const StoredFront<T>& front, Index pivots, Op op, Index n, T* rows, Index ld,
+                    std::vector<T>& triangle) {
+  if (n <= few) return solve_packed(front, pivots, op, n, rows, ld);
+  const Index m = front.r_rows;
+  triangle.resize(at(m * m));
+  unpack_triangle(front, pivots, triangle.data());
+  blas::trsm(backend::Side::left, backend::Triangle::upper, op, backend::Diagonal::non_unit, m, n, T(1),
+             triangle.data(), m, rows, ld);
+}
+
 }  // namespace
 
 template <class T>
@@ -102,10 +145,7 @@ void Factors<T>::solve_r(T* y, T* x, Index n) const {
       blas::gemm(Op::none, Op::none, m, n, others, T(-1), rectangle(front, shape.pivots),
                  front.stride(shape.pivots, shape.pivots), known.data(), others, T(1),
                  rows, ldy);
-    triangle.resize(at(m * m));
-    unpack_triangle(front, shape.pivots, triangle.data());
-    blas::trsm(backend::Side::left, backend::Triangle::upper, Op::none, backend::Diagonal::non_unit, m, n, T(1),
-               triangle.data(), m, rows, ldy);
+    solve_triangle(front, shape.pivots, Op::none, n, rows, ldy, triangle);
     for (Index j = 0, k = 0; j < shape.pivots; ++j) {
       if (!front.is_live(j)) continue;
       for (Index c = 0; c < n; ++c) x[shape.first_col + j + c * ldx] = rows[k + c * ldy];
@@ -147,10 +187,7 @@ void Factors<T>::solve_rt(T* b, T* y, Index n) const {
       for (Index c = 0; c < n; ++c) rows[k + c * ldy] = b[shape.first_col + j + c * ldb];
       ++k;
     }
-    triangle.resize(at(m * m));
-    unpack_triangle(front, shape.pivots, triangle.data());
-    blas::trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, m, n, T(1),
-               triangle.data(), m, rows, ldy);
+    solve_triangle(front, shape.pivots, Op::transpose, n, rows, ldy, triangle);
     if (others == 0) continue;
     update.resize(at(others * n));
     blas::gemm(Op::transpose, Op::none, others, n, m, T(1), rectangle(front, shape.pivots),

@@ -52,6 +52,12 @@ class Region {
   T* take(Index count) {
     return reinterpret_cast<T*>(take_bytes(count * static_cast<Index>(sizeof(T))));
   }
+  /// A block at a lower address than `limit`, in memory that was in use before; null where there is no such hole.
+  template <class T>
+  T* take_below(Index count, const T* limit) {
+    return reinterpret_cast<T*>(
+        take_below_bytes(count * static_cast<Index>(sizeof(T)), reinterpret_cast<const std::byte*>(limit)));
+  }
   /// Gives back all but the first `count` elements.
   template <class T>
   void shrink(T* p, Index count) noexcept {
@@ -70,6 +76,9 @@ class Region {
     std::map<Index, Index> free;  // offset: bytes
   };
   std::byte* take_bytes(Index bytes);
+  std::byte* take_below_bytes(Index bytes, const std::byte* limit);
+  /// `bytes` of the first hole of segment k that has so many and begins before that offset; null where none does.
+  std::byte* cut(std::size_t k, Index bytes, Index before);
   void shrink_bytes(std::byte* p, Index bytes) noexcept;
 
   Budget& budget_;
@@ -133,6 +142,8 @@ class Stack {
   /// Gives back what was pushed last; counts as they were pushed.
   void pop(Index count);
   void clear() noexcept;
+  /// Its memory to the region; must be empty.
+  void give_back() noexcept;
 
  private:
   struct Segment {

@@ -23,6 +23,8 @@ Index leading_dimension(Index rows) {
   return ld * static_cast<Index>(sizeof(T)) % 1024 == 0 ? ld + lanes<T> : ld;
 }
 
+constexpr Index large_front_entries = Index{1} << 15;
+
 /// Room for fronts and contribution blocks of several threads; the system gives what is touched.
 template <class T>
 Index segment_bytes(const Symbolic& s) {
@@ -65,11 +67,15 @@ Numeric<T>::~Numeric() {
 
 template <class T>
 void Numeric<T>::reset() {
-  for (StoredFront<T>& f : stored_) release_cb(f);
+  for (StoredFront<T>& f : stored_) {
+    release_cb(f);
+    if (f.r_of_region) region_.give_back(f.r);
+  }
   std::fill(stored_.begin(), stored_.end(), StoredFront<T>{});
   for (Worker& worker : workers_) {
     worker.kept.clear();
     worker.cb_stack.clear();
+    region_.give_back(std::exchange(worker.large_front, nullptr));
   }
 }
 
@@ -80,14 +86,24 @@ void Numeric<T>::release_cb(StoredFront<T>& front) {
   front.cb_of_region = false;
 }
 
+/// Gives back what a thread needs for subtrees alone.
+template <class T>
+void Numeric<T>::release_small(Worker& worker) {
+  region_.give_back(std::exchange(worker.front, nullptr));
+  worker.front_size = 0;
+  worker.cb_stack.give_back();
+}
+
 template <class T>
 bool Numeric<T>::run(const T* user_values, T* rhs, Index rhs_cols) {
   reset();
   if (!this->prepare_values(user_values)) return false;
   rhs_ = rhs_cols > 0 ? rhs : nullptr;
   rhs_cols_ = rhs_cols;
+  progress_.emplace(options_.on_progress, symbolic_->facts.flops);
   try {
     factor_all();
+    progress_->finish();
   } catch (const std::bad_alloc&) {
     reset();
     throw Error(ErrorCode::out_of_memory,
@@ -251,12 +267,17 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
   }
   Index size = stored.r_rows * shape.nonpivots();
   for (Index j = 0; j < shape.pivots; ++j) size += stored.live(j);
-  stored.r = worker.kept.template allocate<T>(size);
+  stored.r_of_region = place == CbPlace::settled && shape.parent < 0 && size > 0;
+  const auto settled = [&](Index count) {
+    T* const below = region_.take_below(count, front.a);
+    return below ? below : front.a;
+  };
+  stored.r = stored.r_of_region ? settled(size) : worker.kept.template allocate<T>(size);
   const Index cb_size = stored.cb_rows * shape.nonpivots() - stored.cb_rows * (stored.cb_rows - 1) / 2;
   const bool has_cb = shape.parent >= 0 && cb_size > 0;
   if (has_cb && place == CbPlace::stack) stored.cb = worker.cb_stack.push(cb_size);
   if (has_cb && place == CbPlace::region) stored.cb = region_.template take<T>(cb_size);
-  if (has_cb && place == CbPlace::in_place) stored.cb = front.a;
+  if (has_cb && place == CbPlace::settled) stored.cb = settled(cb_size);
   stored.cb_of_region = has_cb && place != CbPlace::stack;
   // in place: the block's columns move to lower addresses, each behind what has been read already
   T* r = stored.r;
@@ -275,7 +296,8 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
       if (cb && !pivotal) cb = take(stored.r_rows, stored.r_rows + std::min(j - shape.pivots + 1, stored.cb_rows), cb);
     }
   }
-  if (place == CbPlace::in_place) region_.shrink(front.a, has_cb ? cb_size : 0);
+  if (place == CbPlace::settled)
+    region_.shrink(front.a, front.a == stored.cb ? cb_size : front.a == stored.r ? size : 0);
 }
 
 /// Fronts first .. last in postorder, whole subtrees, on one thread.
@@ -286,24 +308,34 @@ void Numeric<T>::factor_range(Index first, Index last, const std::vector<char>& 
     const FrontLayout layout = lay_out(f, worker);
     FrontMatrix<T> front = matrix_of(f, layout);
     worker.result.plan(front, options_.keep_q || rhs_);
-    if (const Index size = front.ld * front.cols; size > worker.front_size) {
+    const Index size = front.ld * front.cols;
+    const bool large = size > large_front_entries;
+    if (large) {
+      worker.large_front = region_.template take<T>(size);
+    } else if (size > worker.front_size) {
       region_.give_back(std::exchange(worker.front, nullptr));
       worker.front_size = 0;
       worker.front = region_.template take<T>(size);
       worker.front_size = size;
     }
-    front.a = worker.front;
+    front.a = large ? worker.large_front : worker.front;
     assemble(f, layout, front, worker.result, worker);
     const Front& shape = s.fronts[at(f)];
     for (Index c = shape.child_count - 1; c >= 0; --c) {
       const Index child = s.children[at(shape.child_begin + c)];
       StoredFront<T>& taken = stored_[at(child)];
       const Index rows = taken.cb_rows, cols = s.fronts[at(child)].nonpivots();
-      if (taken.cb) worker.cb_stack.pop(rows * cols - rows * (rows - 1) / 2);
+      if (taken.cb && !taken.cb_of_region) worker.cb_stack.pop(rows * cols - rows * (rows - 1) / 2);
       release_cb(taken);
     }
     factor_front(front, worker.result, drop_rule(f, worker), worker.scratch);
-    store(f, front, worker.result, cb_to_region[at(f)] ? CbPlace::region : CbPlace::stack, worker);
+    store(f, front, worker.result,
+          large                 ? CbPlace::settled
+          : cb_to_region[at(f)] ? CbPlace::region
+                                : CbPlace::stack,
+          worker);
+    worker.large_front = nullptr;
+    progress_->add(shape.flops);
   }
 }
 

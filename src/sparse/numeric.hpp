@@ -6,13 +6,16 @@
 // it is factored while the rest is still being updated (numeric_tasks.cpp). Each number is computed by the same
 // operations in the same order however threads fall: results repeat for a given number of threads.
 //
-// Memory: a subtree has one front at a time, and a stack for contribution blocks; fronts above take theirs from the
-// pool and give it back. R, and Q if it is kept, grow in arenas. All of it stays with the object, and is used again.
+// Memory: a subtree has one front at a time. Small fronts of it share one place, and a stack for their contribution
+// blocks; large ones, and all fronts above, have a block of the region each, and what stays of them, the contribution
+// block or R of a root, is put below it or remains in it. R of other fronts, and Q if it is kept, grow in arenas. All
+// of it stays with the object, and is used again.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "backend/cpu/thread_pool.hpp"
@@ -29,8 +32,9 @@ struct NumericWorker {
   NumericWorker(Region& region, Chunks& chunks, Index first_stack) : cb_stack(region, first_stack), kept(chunks) {}
   Scratch<T> scratch;
   FrontResult<T> result;
-  T* front = nullptr;  // of the region
+  T* front = nullptr;  // of the region, for small fronts
   Index front_size = 0;
+  T* large_front = nullptr;  // of the region; null between fronts
   Stack<T> cb_stack;
   Arena kept;  // R and Q
   std::vector<Index> stair, child_rows;
@@ -42,7 +46,8 @@ struct NumericWorker {
 enum class CbPlace {
   stack,  ///< the worker's: the parent is factored by the same task
   region,
-  in_place  ///< at the beginning of the front's own block of the region, which is cut to that size
+  settled  ///< in a hole of the region below the front's own block, or at the beginning of that block, which is cut to
+           ///< that size; a root's R likewise
 };
 
 /// Where a front's rows go: the analysis's layout, or one made for the heights that rank left.
@@ -85,6 +90,7 @@ class Numeric final : public Factors<T> {
   void factor_all();
   void reset();
   void release_cb(StoredFront<T>& front);
+  void release_small(Worker& worker);
   bool wants_rows() const { return options_.keep_q || rhs_; }
 
   int threads_;
@@ -93,6 +99,7 @@ class Numeric final : public Factors<T> {
   Chunks chunks_;  // R and Q
   std::vector<Worker> workers_;
   std::unique_ptr<backend::cpu::ThreadPool> thread_pool_;
+  std::optional<Progress> progress_;  // of the run
   T* rhs_ = nullptr;
   Index rhs_cols_ = 0;
 };

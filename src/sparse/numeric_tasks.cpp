@@ -137,10 +137,13 @@ class NumericTasks {
       if (left_ == 0 || error_) return;
       Task task = ready_.top();
       ready_.pop();
+      if (task.kind == Kind::range) ++ranges_begun_;
+      const bool ranges_over = ranges_begun_ == ranges_.size() && task.kind != Kind::range;
       if (task.kind == Kind::block) task.until = upper(task.front).factored;
       lock.unlock();
       std::exception_ptr failure;
       try {
+        if (ranges_over) n_.release_small(worker);
         execute(task, worker);
       } catch (...) {
         failure = std::current_exception();
@@ -192,6 +195,7 @@ class NumericTasks {
       factor_front(u.matrix, u.result, u.rule, worker.scratch);
       u.factored = u.result.panels.size();
       finish(f, worker);
+      n_.progress_->add(shape.flops);
       return;
     }
     u.updated.assign(at((u.matrix.cols + block_columns - 1) / block_columns), 0);
@@ -200,7 +204,7 @@ class NumericTasks {
 
   void finish(Index f, NumericWorker<T>& worker) {
     Upper& u = upper(f);
-    n_.store(f, u.matrix, u.result, CbPlace::in_place, worker);
+    n_.store(f, u.matrix, u.result, CbPlace::settled, worker);
     u.matrix.a = nullptr;
     u.result = FrontResult<T>{};
   }
@@ -219,6 +223,14 @@ class NumericTasks {
     }
     if (k > 0) update_columns(u.matrix, u.result, k - 1, u.result.panels[k].col, end_of(u, k), worker.scratch);
     u.row = factor_panel(u.matrix, u.result, k, u.row, u.rule, worker.scratch);
+    n_.progress_->add(s_.fronts[at(f)].flops *
+                      (share_left(u, k) - (k + 1 < u.result.panels.size() ? share_left(u, k + 1) : 0)));
+  }
+
+  /// Of a front's flops, about: from panel k on.
+  static double share_left(const Upper& u, std::size_t k) {
+    const double all = static_cast<double>(u.matrix.cols), left = all - static_cast<double>(u.result.panels[k].col);
+    return left * left / (all * all);
   }
 
   /// A block's updates by all panels that are factored; the chain does each panel's first columns.
@@ -297,6 +309,7 @@ class NumericTasks {
   std::vector<Upper> upper_;
   std::vector<Index> upper_of_;
   std::vector<char> to_region_;
+  std::size_t ranges_begun_ = 0;
   Index open_ = -1, left_ = 0;
   std::exception_ptr error_;
 };

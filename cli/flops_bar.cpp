@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cli/flops_bar.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace qrane::cli {
+
+std::string flops_line(double done_flops, double flops, double seconds) {
+  constexpr int width = 30;
+  const double share = flops > 0 ? std::clamp(done_flops / flops, 0.0, 1.0) : 1;
+  std::string bar(width, ' ');
+  std::fill_n(bar.begin(), static_cast<int>(share * width), '#');
+  char text[160];
+  std::snprintf(text, sizeof text, "[%s] %3.0f%%  %.2g of %.2g flops, %.3g GFLOP/s", bar.c_str(), 100 * share,
+                share * flops, flops, seconds > 0 ? share * flops / seconds * 1e-9 : 0);
+  std::string line = text;
+  if (share > 0 && share < 1) {
+    std::snprintf(text, sizeof text, ", %.0f s left", seconds / share * (1 - share));
+    line += text;
+  }
+  return line;
+}
+
+FlopsBar::FlopsBar(bool quiet) : shown_(!quiet && ::isatty(STDERR_FILENO) == 1) {}
+
+FlopsBar::~FlopsBar() {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+}
+
+std::function<void(double, double)> FlopsBar::callback() {
+  if (!shown_) return {};
+  return [this](double done_flops, double flops) {
+    const Clock::time_point now = Clock::now();
+    if (now < next_) return;
+    next_ = now + std::chrono::milliseconds(100);
+    drawn_ = true;
+    const double seconds = std::chrono::duration<double>(now - start_).count();
+    std::fprintf(stderr, "\r\033[K%s", flops_line(done_flops, flops, seconds).c_str());
+    std::fflush(stderr);
+  };
+}
+
+}  // namespace qrane::cli

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sparse QR as long runs use it: the ranks of known matrices, progress, one analysis for many factorizations.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include <io/matrix_file.hpp>
+#include <qrane/sparse_qr.hpp>
+
+#include "support/backends.hpp"
+
+namespace qrane::test {
+namespace {
+
+using sparse::Factor;
+using sparse::FactorOptions;
+using sparse::KeepQ;
+
+template <class T>
+struct File {
+  explicit File(const std::string& name) : a(io::read_sparse(std::string(QRANE_TEST_DATA) + "/" + name)) {
+    values.assign(a.values.begin(), a.values.end());
+  }
+  sparse::SparseView<T> view() const {
+    return sparse::by_columns(a.rows, a.cols, a.col_ptr.data(), a.row_idx.data(), values.data());
+  }
+  io::Sparse<double> a;
+  std::vector<T> values;
+};
+
+template <class Where>
+class SparseUses : public BackendTest<Where> {
+ protected:
+  using T = typename Where::Scalar;
+  using BackendTest<Where>::context;
+};
+TYPED_TEST_SUITE(SparseUses, Everywhere, Names);
+
+/// As SuiteSparseQR 5.12 finds them with its default tolerance, by METIS and by its default ordering.
+TYPED_TEST(SparseUses, RanksOfKnownMatrices) {
+  using T = typename TypeParam::Scalar;
+  for (const auto& [name, rank] : {std::pair{"lp_nug08_T.mtx.gz", Index{742}}, {"ch6-6-b3.mtx.gz", Index{1985}}}) {
+    const File<T> file(name);
+    for (const sparse::Ordering ordering : {sparse::Ordering::automatic, sparse::Ordering::colamd}) {
+      sparse::AnalyzeOptions analyze;
+      analyze.ordering = ordering;
+      FactorOptions<T> options;
+      options.q = KeepQ::discard;
+      const Factor<T> f = sparse::analyze(TestFixture::context(), file.view(), analyze).factor(file.view(), options);
+      EXPECT_EQ(f.rank(), rank) << name << ", " << to_string(ordering);
+      EXPECT_LT(f.facts().dropped_norm, f.facts().tolerance * std::sqrt(static_cast<double>(file.a.cols))) << name;
+      EXPECT_EQ(f.r().rows, rank);
+    }
+  }
+}
+
+TYPED_TEST(SparseUses, ProgressGoesUpToTheEnd) {
+  using T = typename TypeParam::Scalar;
+  const File<T> file("lp_nug08_T.mtx.gz");
+  const sparse::Analysis analysis = sparse::analyze(TestFixture::context(), file.view());
+  for (const int threads : {1, 3}) {
+    double last = 0, all = 0;
+    int calls = 0;
+    FactorOptions<T> options;
+    options.threads = threads;
+    options.on_progress = [&](double done, double flops) {
+      EXPECT_GE(done, last);
+      EXPECT_LE(done, flops);
+      last = done;
+      all = flops;
+      ++calls;
+    };
+    Factor<T> f = analysis.factor(file.view(), options);
+    EXPECT_EQ(all, analysis.facts().flops);
+    EXPECT_EQ(last, all);
+    EXPECT_GE(calls, 2);
+    last = 0;
+    f.refactor(file.values.data());
+    EXPECT_EQ(last, all);
+  }
+}
+
+TYPED_TEST(SparseUses, WhatProgressThrowsEndsTheFactorization) {
+  using T = typename TypeParam::Scalar;
+  const File<T> file("lp_nug08_T.mtx.gz");
+  const sparse::Analysis analysis = sparse::analyze(TestFixture::context(), file.view());
+  for (const int threads : {1, 3}) {
+    bool stop = false;
+    FactorOptions<T> options;
+    options.threads = threads;
+    options.on_progress = [&](double, double) {
+      if (stop) throw std::runtime_error("enough");
+    };
+    Factor<T> f = analysis.factor(file.view(), options);
+    const sparse::SparseMatrix<T> r = f.r();
+    stop = true;
+    EXPECT_THROW(f.refactor(file.values.data()), std::runtime_error);
+    EXPECT_THROW(f.r(), Error);
+    stop = false;
+    f.refactor(file.values.data());
+    EXPECT_EQ(f.r().values, r.values) << threads << " threads";
+  }
+}
+
+/// The memory that the first factorization took serves all others: all of them on one thread; on several, fronts that
+/// happen to be there at the same time differ a little from run to run.
+TYPED_TEST(SparseUses, RefactorUsesTheMemoryThatIsThere) {
+  using T = typename TypeParam::Scalar;
+  const File<T> file("ch6-6-b3.mtx.gz");
+  const sparse::Analysis analysis = sparse::analyze(TestFixture::context(), file.view());
+  for (const auto& [q, threads] : {std::pair{KeepQ::discard, 1}, {KeepQ::discard, 4}, {KeepQ::keep, 4}}) {
+    FactorOptions<T> options;
+    options.q = q;
+    options.threads = threads;
+    Factor<T> f = analysis.factor(file.view(), options);
+    const sparse::SparseMatrix<T> r = f.r();
+    const Index bytes = f.facts().bytes;
+    for (int run = 0; run < 4; ++run) {
+      f.refactor(file.values.data());
+      EXPECT_LE(f.facts().bytes, f.facts().threads > 1 ? bytes + bytes / 4 : bytes) << "run " << run;
+    }
+    EXPECT_EQ(f.r().values, r.values);
+  }
+}
+
+}  // namespace
+}  // namespace qrane::test
