@@ -17,8 +17,3 @@ std::unique_ptr<cpu::Queue> make_queue(std::string&) { return std::make_unique<c
 }  // namespace qrane::backend::test
 
 #include "kernels_test.hpp"
-
-#include "kernels_fronts_layout.hpp"
-#include "kernels_fronts_panels.hpp"
-#include "kernels_fronts_tree.hpp"
-#include "kernels_fronts_updates.hpp"

@@ -27,11 +27,6 @@ std::unique_ptr<cuda::Queue> make_queue(std::string& reason) {
 
 #include "kernels_test.hpp"
 
-#include "kernels_fronts_layout.hpp"
-#include "kernels_fronts_panels.hpp"
-#include "kernels_fronts_tree.hpp"
-#include "kernels_fronts_updates.hpp"
-
 #else
 TEST(Kernels, Cuda) { GTEST_SKIP() << "built without CUDA"; }
 #endif

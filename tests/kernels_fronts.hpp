@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the tests of frontal matrices (src/backend/fronts.hpp) share: all arrays of a plan in host memory, made from an
 // analysis or by hand; the same on the device; and a walk through the tree. The tests are apart by kernel:
-// kernels_fronts_{layout,panels,updates,tree}.hpp.
+// kernels_fronts_{layout,panels,updates,tree}.hpp. Included by kernels_test.hpp.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 
 #include "backend/cpu/queue.hpp"
 #include "backend/fronts.hpp"
-#include "kernels_test.hpp"
 #include "sparse/symbolic.hpp"
 #include "support/sparse.hpp"
 
@@ -252,6 +251,7 @@ class FrontKernels : public Kernels<Case> {
   FrontTasks<B, Task> tasks(const HostFronts<T>& h, const std::vector<Task>& list) {
     return front_tasks<B>(h, list, this->upload(list));
   }
+ public:
   template <class On, class Task>
   static FrontTasks<On, Task> front_tasks(const HostFronts<T>& h, const std::vector<Task>& list,
                                           typename On::template Pointer<Task> pointer) {
@@ -263,6 +263,7 @@ class FrontKernels : public Kernels<Case> {
     }
     return result;
   }
+ protected:
   /// The reference's, on host memory.
   template <class Task>
   static FrontTasks<Cpu, Task> host_tasks(const HostFronts<T>& h, std::vector<Task>& list) {
@@ -291,6 +292,7 @@ class FrontKernels : public Kernels<Case> {
     }
   }
 
+ public:
   /// One level of the tree by the kernels for large fronts; `list` makes tasks of vectors.
   template <class Queue, class F, class Tasks>
   static void walk_level(Queue& queue, const HostFronts<T>& h, const F& fronts, std::size_t level, Tasks&& list) {
@@ -324,6 +326,8 @@ class FrontKernels : public Kernels<Case> {
     walk_level(queue, h, fronts, level, list);
     h.levels[level].swap(large);
   }
+
+ protected:
   void walk_on_host(HostFronts<T>& h) {
     const Fronts<Cpu, T> fronts = on_host(h);
     for (std::size_t level = 0; level < h.levels.size(); ++level)

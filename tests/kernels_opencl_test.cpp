@@ -88,6 +88,47 @@ TEST(OpenClSmallDevice, WorkGroupsOf64And48KilobytesOfLocalMemory) {
   check_small_device<double>({.max_work_group = 256, .max_local_bytes = 49152});
 }
 
+template <class T>
+void check_fronts_on_small_device(const QueueOptions& options) {
+  std::string reason;
+  if (opencl::device_infos(&reason).empty()) GTEST_SKIP() << "no device for backend opencl: " << reason;
+  opencl::Queue queue(0, nullptr, 0, options);
+  for (const FrontMatrixCase& c : front_cases()) {
+    SCOPED_TRACE(c.name);
+    HostFronts<T> h = fronts_of<T>(c.symbolic, c.values, 2);
+    h.tolerance = c.tolerance;
+    const HostFronts<T> before = h;
+    std::vector<opencl::Pointer<std::byte>> owned;
+    const auto upload = [&](const auto& values) {
+      using U = typename std::decay_t<decltype(values)>::value_type;
+      const Index count = static_cast<Index>(values.size());
+      owned.push_back(queue.allocate(std::max<Index>(1, count) * static_cast<Index>(sizeof(U))));
+      const auto p = cast_pointer<U>(owned.back());
+      queue.upload(values.data(), p, count);
+      return p;
+    };
+    auto fronts = bound<OpenCL>(h, [&](auto& host, auto& pointer) {
+      if (!host.empty()) pointer = upload(host);
+    });
+    using Fixture = FrontKernels<std::tuple<OpenCL, T>>;
+    for (std::size_t level = 0; level < h.levels.size(); ++level)
+      Fixture::walk_level_whole(queue, h, fronts, level, true, [&](const auto& list) {
+        return Fixture::template front_tasks<OpenCL>(h, list, upload(list));
+      });
+    for_each_made(h, fronts, [&](auto& host, auto& pointer) {
+      if (!host.empty()) queue.download(pointer, host.data(), static_cast<Index>(host.size()));
+    });
+    expect_factored(before, h);
+    for (const auto& p : owned) queue.release(p);
+  }
+}
+
+TEST(OpenClSmallDevice, FactorsFronts) {
+  check_fronts_on_small_device<double>({.max_work_group = 8, .max_local_bytes = 16384});
+  check_fronts_on_small_device<double>({.max_work_group = 256, .max_local_bytes = 49152});
+  check_fronts_on_small_device<float>({.use_double = false});
+}
+
 TEST(OpenClSmallDevice, WithoutDoublePrecision) {
   std::string reason;
   if (opencl::device_infos(&reason).empty()) GTEST_SKIP() << "no device for backend opencl: " << reason;

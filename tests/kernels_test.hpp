@@ -224,3 +224,7 @@ TYPED_TEST_SUITE(Kernels, KernelTypes);
 #include "kernels_sweep.hpp"
 #include "kernels_batch.hpp"
 #include "kernels_rotate.hpp"
+#include "kernels_fronts_layout.hpp"
+#include "kernels_fronts_panels.hpp"
+#include "kernels_fronts_tree.hpp"
+#include "kernels_fronts_updates.hpp"

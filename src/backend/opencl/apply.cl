@@ -9,12 +9,9 @@
 // V's ones and zeros are supplied here: reflector k is 1 at its pivot row, and zero above it, below its
 // staircase, and below the diagonal of the eliminated triangles; head 0 of a tree is the identity.
 //
-// WG = KP / 4 * TC / 4. Flops: 4 r k c + 2 k^2 c per block (r rows, k reflectors, c columns).
+// WG = KP / 4 * TC / 4 (product.cl). Flops: 4 r k c + 2 k^2 c per block (r rows, k reflectors, c columns).
 // Bytes: C read twice and written once, V read twice per column tile.
 // Local memory: CHUNK * (KP + TC + 2) + KP * (TC + 1) scalars and 2 KP ints.
-#define CHUNK 16
-#define LDV (KP + 1)
-#define LDC (TC + 1)
 
 typedef struct {
   __global const REAL* data;
@@ -38,20 +35,6 @@ void load_v(Reflectors v, int h, int i0, int head_rows, __local const int* s_piv
     }
     s_v[r * LDV + k] = value;
   }
-}
-
-// 4 x 4 elements of T^T W or T W: rows 4 x .. 4 x + 3, columns y + TC / 4 s.
-void multiply_t(__global const REAL* g_t, int inner, int cols, int transposed, int x, int y, __local const REAL* s_w,
-                REAL sum[4][4]) {
-  for (int q = 0; q < 4; ++q)
-    for (int s = 0; s < 4; ++s) sum[q][s] = 0;
-  for (int l = 0; l < cols; ++l)
-    for (int q = 0; q < 4; ++q) {
-      const int k = 4 * x + q;
-      if (k >= cols || (transposed ? l > k : l < k)) continue;
-      const REAL t = transposed ? g_t[l + (long)k * inner] : g_t[k + (long)l * inner];
-      for (int s = 0; s < 4; ++s) sum[q][s] = FMA(t, s_w[l * LDC + y + TC / 4 * s], sum[q][s]);
-    }
 }
 
 KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), BUFFER(pivots), MATRIX(c),
@@ -91,23 +74,15 @@ KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), 
         s_c[r * LDC + j] = i0 + r < head_rows && j < here ? g_c[(long)h * task.stride + i0 + r + j * c_ld] : 0;
       }
       barrier(CLK_LOCAL_MEM_FENCE);
-      if (!TREE || 4 * x + 3 >= i0) {  // the triangle's rows below these columns are zero
-#pragma unroll 2
-        for (int r = 0; r < CHUNK; ++r)
-          for (int q = 0; q < 4; ++q) {
-            const REAL u = s_v[r * LDV + 4 * x + q];
-            for (int s = 0; s < 4; ++s) sum[q][s] = FMA(u, s_c[r * LDC + y + TC / 4 * s], sum[q][s]);
-          }
-      }
+      if (!TREE || 4 * x + 3 >= i0)  // the triangle's rows below these columns are zero
+        add_products(x, y, s_v, s_c, sum);
       barrier(CLK_LOCAL_MEM_FENCE);
     }
-  for (int q = 0; q < 4; ++q)
-    for (int s = 0; s < 4; ++s) s_w[(4 * x + q) * LDC + y + TC / 4 * s] = sum[q][s];
+  store_w(x, y, sum, s_w);
   barrier(CLK_LOCAL_MEM_FENCE);
   multiply_t(g_t, inner, cols, transposed, x, y, s_w, sum);
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int q = 0; q < 4; ++q)
-    for (int s = 0; s < 4; ++s) s_w[(4 * x + q) * LDC + y + TC / 4 * s] = sum[q][s];
+  store_w(x, y, sum, s_w);
 
   for (int h = 0; h < heads; ++h)
     for (int i0 = 0; i0 < head_rows; i0 += CHUNK) {
@@ -115,11 +90,8 @@ KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), 
       barrier(CLK_LOCAL_MEM_FENCE);
       for (int e = id; e < CHUNK * (TC / 4); e += WG) {
         const int r = e % CHUNK, j = e / CHUNK;
-        REAL change[4] = {0, 0, 0, 0};
-        for (int k = TREE ? i0 : 0; k < cols; ++k) {
-          const REAL u = s_v[r * LDV + k];
-          for (int s = 0; s < 4; ++s) change[s] = FMA(u, s_w[k * LDC + j + TC / 4 * s], change[s]);
-        }
+        REAL change[4];
+        multiply_row(r, j, TREE ? i0 : 0, cols, s_v, s_w, change);
         for (int s = 0; s < 4; ++s)
           if (i0 + r < head_rows && j + TC / 4 * s < here)
             g_c[(long)h * task.stride + i0 + r + (j + TC / 4 * s) * c_ld] -= change[s];

@@ -3,7 +3,7 @@
 // OpenCL 1.2, one-dimensional work-groups, one in-order command queue.
 // Files: device.cpp (device, memory, launches), queue.cpp (memory, movement, reductions),
 // products.cpp (gemm, trsm, gram, multiply_wide, sketch), tiles.cpp (QR tile kernels, the small dense pieces and
-// the robust PCA pass). Every member of the vocabulary is available under a condition.
+// the robust PCA pass), fronts.cpp (frontal matrices). Every member of the vocabulary is available under a condition.
 #pragma once
 
 #include <chrono>

@@ -107,7 +107,7 @@ void Queue::apply_panel(const Apply<OpenCL, T>& apply, bool tree) {
   defines.emplace_back("KP", std::to_string(padded));
   defines.emplace_back("TC", std::to_string(cols));
   const Index tiles = (apply.c.cols + cols - 1) / cols;
-  device_->launch(device_->kernel({"task.cl", "apply.cl"}, "apply", defines), panel.task_count * tiles, work_group,
+  device_->launch(device_->kernel({"task.cl", "product.cl", "apply.cl"}, "apply", defines), panel.task_count * tiles, work_group,
                   condition_, panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, apply.c, apply.c.cols,
                   panel.inner, panel.max_cols, static_cast<int>(apply.op == Op::transpose));
 }
