@@ -16,6 +16,7 @@
 // Columns are scaled to a largest magnitude near 1 by exact powers of two until they are finished. Sums are formed in a
 // fixed order. About 3 m n^2 flops; reads and writes the panel once.
 #include "backend/cuda/panel.cuh"
+#include "backend/cuda/warp.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -25,23 +26,10 @@ inline constexpr int chunk_rows = 16 / static_cast<int>(sizeof(T));
 template <class T>
 using Chunk = Vector<T, chunk_rows<T>>;
 
-/// Sums of C values over the lanes of a warp; every lane gets all of them. Halves the values at each stage while there
-/// are several.
+/// Sums of C values over the lanes of a warp; every lane gets all of them.
 template <class T, int C>
 __device__ void sum_slots(T (&s)[C]) {
-  const int lane = threadIdx.x % warp_size;
-#pragma unroll
-  for (int width = C / 2; width >= 1; width /= 2) {
-    const bool upper = lane & width;
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      const T other = __shfl_xor_sync(full_warp, upper ? s[i] : s[i + width], width);
-      s[i] = (upper ? s[i + width] : s[i]) + other;
-    }
-  }
-  T total = s[0];  // of slot lane % C
-#pragma unroll
-  for (int width = C; width < warp_size; width *= 2) total += __shfl_xor_sync(full_warp, total, width);
+  const T total = sum_slot_of_lane(s);
 #pragma unroll
   for (int i = 0; i < C; ++i) s[i] = __shfl_sync(full_warp, total, i);
 }

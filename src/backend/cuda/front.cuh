@@ -201,15 +201,15 @@ class FrontLayout {
   std::int32_t* const cursor;  // pivot, which nobody has written yet
 };
 
-/// Columns [first, last) of a front's matrix, column `first` at `a`, by a block of at most `threads`.
-template <class T, int threads>
+/// Columns [first, last) of a front's matrix, column `first` at `a`, taking at most `batch` children at a time.
+template <class T, int batch>
 class FrontAssembly {
  public:
   struct Shared {
-    std::int32_t child[threads];
-    std::int32_t first_col[threads];  // of the contribution block, within [first, last)
-    std::int32_t cols[threads];
-    std::int32_t begin[threads + 1];  // of its units of work
+    std::int32_t child[batch];
+    std::int32_t first_col[batch];  // of the contribution block, within [first, last)
+    std::int32_t cols[batch];
+    std::int32_t begin[batch + 1];  // of its units of work
   };
 
   __device__ FrontAssembly(const Fronts<Cuda, T>& fronts, const FrontShape& front, Shared& s, T* target,
@@ -267,31 +267,31 @@ class FrontAssembly {
     return low;
   }
 
-  /// A block's children at a time: what each has in these columns is cut into units of a few columns by some rows.
+  /// What each child of a batch has in these columns is cut into units of a few columns by some rows.
   __device__ void children() {
-    const int warps = static_cast<int>(blockDim.x) / warp_size;
-    for (int base = 0; base < shape.child_count; base += blockDim.x) {
-      const int c = base + static_cast<int>(threadIdx.x);
+    const int warps = static_cast<int>(blockDim.x) / warp_size, thread = threadIdx.x;
+    const int at_once = min(batch, static_cast<int>(blockDim.x));
+    for (int base = 0; base < shape.child_count; base += at_once) {
       int units = 0;
-      if (c < shape.child_count) {
-        const int child = f.children[shape.children + c];
+      if (thread < at_once && base + thread < shape.child_count) {
+        const int child = f.children[shape.children + base + thread];
         const FrontShape& from = f.shapes[child];
         const int cb_rows = f.states[child].cb_rows, cb_cols = from.cols - from.pivots;
         const std::int32_t* const columns = f.parent_col + from.columns + from.pivots;
         const int begin = cb_rows > 0 ? lower_bound(columns, cb_cols, first) : 0;
         const int end = cb_rows > 0 ? lower_bound(columns, cb_cols, last) : 0;
-        shared.child[threadIdx.x] = child;
-        shared.first_col[threadIdx.x] = begin;
-        shared.cols[threadIdx.x] = end - begin;
+        shared.child[thread] = child;
+        shared.first_col[thread] = begin;
+        shared.cols[thread] = end - begin;
         units = ((end - begin + unit_cols - 1) / unit_cols) * ((min(cb_rows, end) + unit_rows - 1) / unit_rows);
       }
       int total;
       const int scanned = block_scan(units, total);
-      shared.begin[threadIdx.x + 1] = scanned;
-      if (threadIdx.x == 0) shared.begin[0] = 0;
+      if (thread < at_once) shared.begin[thread + 1] = scanned;
+      if (thread == 0) shared.begin[0] = 0;
       __syncthreads();
-      for (int u = threadIdx.x / warp_size; u < total; u += warps) {
-        int low = 0, high = blockDim.x - 1;  // the last child that begins at or before u
+      for (int u = thread / warp_size; u < total; u += warps) {
+        int low = 0, high = at_once - 1;  // the last child that begins at or before u
         while (low < high) {
           const int middle = (low + high + 1) / 2;
           if (shared.begin[middle] <= u)

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A front in the shared memory of one block: the columns one by one, and what goes back to global memory. In shared
-// memory column j has R in its first rows and below row pivot[j] its reflector, without the leading one.
+// A front in the shared memory of one block, factored column by column, and what goes back to global memory. In shared
+// memory column j has R in its first rows and, below row pivot[j], its reflector without the leading one. front_blocked.cuh
+// factors most fronts faster; this way takes any.
 #pragma once
 
 #include "backend/cuda/front.cuh"
+#include "backend/cuda/panel.cuh"
+#include "backend/cuda/warp.cuh"
 
 namespace qrane::backend::cuda {
-
-/// Sum over a warp, in every lane, in a fixed order.
-template <class T>
-__device__ T warp_sum(T x) {
-#pragma unroll
-  for (int width = 1; width < warp_size; width *= 2) x += __shfl_xor_sync(full_warp, x, width);
-  return x;
-}
 
 /// What step j of a Householder QR does, found from its column alone. The same decisions as sparse/front_qr.cpp.
 template <class T>
@@ -25,7 +20,9 @@ struct Reflection {
   /// alpha and the sum of squares below it; tolerance < 0: the column stays.
   __device__ Reflection(T alpha, T tail, double tolerance, int exponent) : beta(alpha) {
     constexpr T least = sizeof(T) == 4 ? T(1e-34) : T(1e-290);  // squares below this underflow
-    const T norm = sqrt(fma(alpha, alpha, tail));
+    const T squares = fma(alpha, alpha, tail);
+    const T root = reciprocal_root(squares);
+    const T norm = squares > least ? squares * root : sqrt(squares);
     if (tolerance >= 0) {
       const double true_norm = exponent == 0 ? static_cast<double>(norm) : ldexp(static_cast<double>(norm), -exponent);
       if (true_norm <= tolerance) {
@@ -37,9 +34,17 @@ struct Reflection {
     }
     if (tail <= least) return;  // H = I; NaN goes on and spreads
     beta = -copysign(norm, alpha);
-    tau = (beta - alpha) / beta;
-    inverse = T(1) / (alpha - beta);
+    tau = fma(abs(alpha), root, T(1));  // (beta - alpha) / beta
+    inverse = copysign(reciprocal(abs(alpha) + norm), alpha);
   }
+};
+
+/// How far the factorization of a front has come, or what came of it.
+struct FrontProgress {
+  int row = 0;        // of the next pivot
+  int r_rows = 0;     // live pivotal columns
+  int full_from = 0;  // no rows are left from that column on
+  double dropped = 0;
 };
 
 /// The front of a block. All threads call every member together.
@@ -66,130 +71,52 @@ class WholeFront {
     const std::int32_t* const stair = f.stair + shape.columns;
     Step last;
     int j = 0;
-    for (; j < shape.cols && row < rows; ++j) {
+    for (; j < shape.cols && progress.row < rows; ++j) {
       __syncthreads();
       finish_column(last);
-      const int height = min(rows, max(stair[j], row + 1));
+      const int row = progress.row, height = min(rows, max(stair[j], row + 1));
       const T* const x = a + j * ld;
       T tail = 0;
       for (int i = row + 1 + lane; i < height; i += warp_size) tail = fma(x[i], x[i], tail);
       const bool pivotal = j < shape.pivots;
       const Reflection<T> h(x[row], warp_sum(tail), pivotal ? f.tolerance : -1.0,
                             pivotal && f.exponents != nullptr ? f.exponents[shape.first_col + j] : 0);
-      if (h.tau != T(0)) reflect(j, height, h);
+      if (h.tau != T(0)) reflect(j, row, height, h);
       last = {j, row, height, h.beta, h.inverse};
       if (threadIdx.x == 0) {
         pivot[j] = h.live ? row : -1;
         if (keep_q) t_column(j)[j % f.panel] = h.tau;
       }
-      dropped += h.dropped;
-      row += h.live;
-      if (pivotal) r_rows = row;
+      progress.dropped += h.dropped;
+      progress.row += h.live;
+      if (pivotal) progress.r_rows = progress.row;
     }
     __syncthreads();
     finish_column(last);
-    full_from = j;
-    for (j += threadIdx.x; j < shape.cols; j += blockDim.x) {
-      pivot[j] = -1;
-      if (keep_q) t_column(j)[j % f.panel] = T(0);
-    }
-    __syncthreads();
+    progress.full_from = j;
   }
 
-  /// Everything to global memory; T is made there.
+  /// Everything to global memory, but for T, of which there will be zeros in columns that have no rows.
   __device__ void store(int front, bool keep_q) {
+    for (int j = progress.full_from + warp; j < shape.cols; j += warps) {
+      if (lane == 0) pivot[j] = -1;
+      if (keep_q && lane < f.panel) t_column(j)[lane] = T(0);
+    }
+    __syncthreads();
     store_panels();
     __syncthreads();
     for (int j = warp; j < shape.cols; j += warps) store_column(j, keep_q);
-    if (keep_q) {
-      make_t();
-    }
     const std::int32_t* const ids = f.row_ids + shape.row_ids;
     for (int j = shape.cols; j < all_cols; ++j) {
       T* const rhs = f.rhs + (j - shape.cols) * f.rhs_ld;
       for (int i = threadIdx.x; i < rows; i += blockDim.x) rhs[ids[i]] = a[j * ld + i];
     }
     if (threadIdx.x == 0)
-      f.states[front] = {dropped, rows, row, r_rows, min(rows - r_rows, shape.cols - shape.pivots)};
+      f.states[front] = {progress.dropped, rows, progress.row, progress.r_rows,
+                         min(rows - progress.r_rows, shape.cols - shape.pivots)};
   }
 
- private:
-  struct Step {
-    int col = -1, row = 0, height = 0;
-    T beta = 0, inverse = 0;
-  };
-
-  __device__ T* t_column(int j) const { return f.storage + shape.t + static_cast<std::int64_t>(j) * f.panel; }
-
-  __device__ void finish_column(const Step& step) const {
-    if (step.col < 0 || step.col % warps != warp) return;
-    T* const x = a + step.col * ld;
-    for (int i = step.row + 1 + lane; i < step.height; i += warp_size) x[i] *= step.inverse;
-    if (lane == 0) x[step.row] = step.beta;
-  }
-
-  /// H = I - tau v v^T on this warp's columns right of j, four at a time.
-  __device__ void reflect(int j, int height, const Reflection<T>& h) const {
-    constexpr int C = 4;
-    const T* const x = a + j * ld;
-    const int next = j + 1 + (warp - (j + 1) % warps + warps) % warps;
-    for (int c = next; c < all_cols; c += C * warps) {
-      T* const column = a + c * ld;
-      const int step = warps * ld, count = min(C, (all_cols - c + warps - 1) / warps);
-      T sums[C] = {};
-      for (int i = row + 1 + lane; i < height; i += warp_size) {
-#pragma unroll
-        for (int k = 0; k < C; ++k)
-          if (k < count) sums[k] = fma(x[i], column[k * step + i], sums[k]);
-      }
-#pragma unroll
-      for (int k = 0; k < C; ++k) {
-        const T head = k < count ? column[k * step + row] : T(0);
-        const T w = h.tau * fma(warp_sum(sums[k]), h.inverse, head);
-        __syncwarp();
-        if (lane == 0 && k < count) column[k * step + row] = head - w;
-        sums[k] = -w * h.inverse;
-      }
-      for (int i = row + 1 + lane; i < height; i += warp_size) {
-#pragma unroll
-        for (int k = 0; k < C; ++k)
-          if (k < count) column[k * step + i] = fma(sums[k], x[i], column[k * step + i]);
-      }
-    }
-  }
-
-  /// Rows of R of column j, asked by a whole warp.
-  __device__ int rows_of_r(int j) const { return j >= full_from ? rows : live_columns(pivot, j); }
-
-  __device__ void store_panels() const {
-    const std::int32_t* const stair = f.stair + shape.columns;
-    for (int first = warp * f.panel; first < shape.cols; first += warps * f.panel) {
-      const int last = min(first + f.panel, shape.cols) - 1;
-      const int first_row = rows_of_r(first - 1), end = rows_of_r(last), before_last = rows_of_r(last - 1);
-      const int height = before_last < rows ? max(end, min(rows, max(stair[last], before_last + 1))) : rows;
-      if (lane == 0) f.panels[shape.panels + first / f.panel] = {first_row, height - first_row, end - first_row, 0};
-    }
-  }
-
-  /// R packed, the contribution block, and V with its ones and zeros; a warp.
-  __device__ void store_column(int j, bool keep_q) const {
-    const FrontPanelState panel = f.panels[shape.panels + j / f.panel];
-    const T* const x = a + j * ld;
-    const int count = rows_of_r(j), p = pivot[j];
-    const bool pivotal = j < shape.pivots;
-    const int first = min(j, shape.pivots);
-    T* const packed = f.r + shape.r + packed_offset(first, shape.r_bound) + std::int64_t{j - first} * shape.r_bound;
-    for (int i = lane; i < (pivotal ? count : r_rows); i += warp_size) packed[i] = x[i];
-    T* const matrix = f.storage + shape.matrix + static_cast<std::int64_t>(j) * shape.ld;
-    T* const corner = f.storage + shape.corner + static_cast<std::int64_t>(j) * f.panel - panel.first_row;
-    for (int i = (keep_q ? 0 : pivotal ? count : r_rows) + lane; i < count; i += warp_size)
-      (i < panel.first_row ? matrix : corner)[i] = x[i];
-    if (keep_q)
-      for (int i = panel.first_row + lane; i < panel.first_row + panel.height; i += warp_size)
-        matrix[i] = i < count - 1 || p < 0 ? T(0) : i == p ? T(1) : x[i];
-  }
-
-  /// T of every panel from tau, on its diagonal already: T(0:j, j) = -tau_j T(0:j, 0:j) V(:, 0:j)^T v_j.
+  /// T of every panel from tau, which factor() left on its diagonal: T(0:j, j) = -tau_j T(0:j, 0:j) V(:, 0:j)^T v_j.
   __device__ void make_t() const {
     for (int j = warp; j < shape.cols; j += warps) {
       T* const t = t_column(j);
@@ -224,10 +151,86 @@ class WholeFront {
   T* const a;
   const int ld, rows, all_cols;
   std::int32_t* const pivot;
+  FrontProgress progress;
+
+  __device__ T* t_column(int j) const { return f.storage + shape.t + static_cast<std::int64_t>(j) * f.panel; }
+
+ private:
+  struct Step {
+    int col = -1, row = 0, height = 0;
+    T beta = 0, inverse = 0;
+  };
+
+  __device__ void finish_column(const Step& step) const {
+    if (step.col < 0 || step.col % warps != warp) return;
+    T* const x = a + step.col * ld;
+    for (int i = step.row + 1 + lane; i < step.height; i += warp_size) x[i] *= step.inverse;
+    if (lane == 0) x[step.row] = step.beta;
+  }
+
+  /// H = I - tau v v^T on this warp's columns right of j, four at a time.
+  __device__ void reflect(int j, int row, int height, const Reflection<T>& h) const {
+    constexpr int C = 4;
+    const T* const x = a + j * ld;
+    const int next = j + 1 + (warp - (j + 1) % warps + warps) % warps;
+    for (int c = next; c < all_cols; c += C * warps) {
+      T* const column = a + c * ld;
+      const int step = warps * ld, count = min(C, (all_cols - c + warps - 1) / warps);
+      T sums[C] = {};
+      for (int i = row + 1 + lane; i < height; i += warp_size) {
+#pragma unroll
+        for (int k = 0; k < C; ++k)
+          if (k < count) sums[k] = fma(x[i], column[k * step + i], sums[k]);
+      }
+#pragma unroll
+      for (int k = 0; k < C; ++k) {
+        const T head = k < count ? column[k * step + row] : T(0);
+        const T w = h.tau * fma(warp_sum(sums[k]), h.inverse, head);
+        __syncwarp();
+        if (lane == 0 && k < count) column[k * step + row] = head - w;
+        sums[k] = -w * h.inverse;
+      }
+      for (int i = row + 1 + lane; i < height; i += warp_size) {
+#pragma unroll
+        for (int k = 0; k < C; ++k)
+          if (k < count) column[k * step + i] = fma(sums[k], x[i], column[k * step + i]);
+      }
+    }
+  }
+
+  /// Rows of R of column j, asked by a whole warp.
+  __device__ int rows_of_r(int j) const { return j >= progress.full_from ? rows : live_columns(pivot, j); }
+
+  __device__ void store_panels() const {
+    const std::int32_t* const stair = f.stair + shape.columns;
+    for (int first = warp * f.panel; first < shape.cols; first += warps * f.panel) {
+      const int last = min(first + f.panel, shape.cols) - 1;
+      const int first_row = rows_of_r(first - 1), end = rows_of_r(last), before_last = rows_of_r(last - 1);
+      const int height = before_last < rows ? max(end, min(rows, max(stair[last], before_last + 1))) : rows;
+      if (lane == 0) f.panels[shape.panels + first / f.panel] = {first_row, height - first_row, end - first_row, 0};
+    }
+  }
+
+  /// R packed, the contribution block, and V with its ones and zeros; a warp.
+  __device__ void store_column(int j, bool keep_q) const {
+    const FrontPanelState panel = f.panels[shape.panels + j / f.panel];
+    const T* const x = a + j * ld;
+    const int count = rows_of_r(j), p = pivot[j];
+    const bool pivotal = j < shape.pivots;
+    const int first = min(j, shape.pivots);
+    T* const packed = f.r + shape.r + packed_offset(first, shape.r_bound) + std::int64_t{j - first} * shape.r_bound;
+    for (int i = lane; i < (pivotal ? count : progress.r_rows); i += warp_size) packed[i] = x[i];
+    T* const matrix = f.storage + shape.matrix + static_cast<std::int64_t>(j) * shape.ld;
+    T* const corner = f.storage + shape.corner + static_cast<std::int64_t>(j) * f.panel - panel.first_row;
+    for (int i = (keep_q ? 0 : pivotal ? count : progress.r_rows) + lane; i < count; i += warp_size)
+      (i < panel.first_row ? matrix : corner)[i] = x[i];
+    if (keep_q)
+      for (int i = panel.first_row + lane; i < panel.first_row + panel.height; i += warp_size)
+        matrix[i] = i < count - 1 || p < 0 ? T(0) : i == p ? T(1) : x[i];
+  }
+
   const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;
   const int warps = static_cast<int>(blockDim.x) / warp_size;
-  int row = 0, r_rows = 0, full_from = 0;  // full_from: no rows are left from that column on
-  double dropped = 0;
 };
 
 }  // namespace qrane::backend::cuda
