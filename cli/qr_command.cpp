@@ -25,6 +25,7 @@ struct QrOptions {
   std::string pivoting = "automatic";
   double tolerance = -1;
   bool sparse = false, dense = false;
+  SparseOptions sparse_options;
   std::string ordering;
 };
 
@@ -163,13 +164,15 @@ int run_without_spreading(const QrOptions& options) {
         "--sparse makes R alone: a sparse Q is not written");
   check(options.algorithm == "automatic", bad, "--algorithm ", options.algorithm, ": --sparse takes --ordering instead");
   check(!options.explain, bad, "--explain: the shape of a sparse factorization is what `qrane analyze` prints");
-  return run_sparse_qr({options.common, options.a, options.r, options.perm, options.ordering, options.tolerance});
+  return run_sparse_qr({options.common, options.a, options.r, options.perm, options.ordering, options.tolerance,
+                        options.sparse_options});
 }
 
 int run(const QrOptions& options) {
   if (options.sparse) return run_without_spreading(options);
   detail::check(options.ordering.empty(), ErrorCode::invalid_argument, "--ordering ", options.ordering,
                 ": there is an ordering with --sparse only");
+  check_no_sparse_options(options.sparse_options);
   if (options.pivot) return run_with_pivots(options);
   detail::check(options.perm.empty(), ErrorCode::invalid_argument, "--perm: there is a permutation with --pivot or --sparse only: ",
                 options.perm);
@@ -210,6 +213,7 @@ Command add_qr_command(CLI::App& parent) {
       ->type_name("FILE");
   app->add_flag("--sparse", options->sparse, "sparse QR, A P = Q R: R as .mtx, its permutation, its rank");
   app->add_flag("--dense", options->dense, "spread a sparse .mtx out (as without --sparse)");
+  add_sparse_options(*app, options->sparse_options);
   app->add_option("--ordering", options->ordering, "with --sparse: automatic, colamd, amd, metis or natural")
       ->type_name("NAME");
   add_common_options(*app, options->common);

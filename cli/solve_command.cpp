@@ -18,6 +18,7 @@ struct SolveCommandOptions {
   CommonOptions common;
   std::string a, b, x;
   bool sparse = false, dense = false;
+  SparseOptions sparse_options;
 };
 
 template <class T>
@@ -82,7 +83,8 @@ int run(const SolveCommandOptions& options) {
                 " is ", shape(a.rows, a.cols), ": the right-hand sides must have as many rows as the matrix");
   detail::check(!options.sparse || !options.dense, ErrorCode::invalid_argument, "--sparse and --dense exclude each other");
   if (options.sparse || (a.sparse && !options.dense))
-    return run_sparse_solve({options.common, options.a, options.b, options.x});
+    return run_sparse_solve({options.common, options.a, options.b, options.x, options.sparse_options});
+  check_no_sparse_options(options.sparse_options);
   const bool single = a.single_precision && b.single_precision;
   const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
   check_outputs({{"--x", options.x}, {"--json", options.common.json, false}});
@@ -100,6 +102,7 @@ Command add_solve_command(CLI::App& parent) {
   app->add_option("--x", options->x, "write the solutions here")->type_name("FILE");
   app->add_flag("--sparse", options->sparse, "sparse QR (a sparse .mtx gets it anyway)");
   app->add_flag("--dense", options->dense, "spread a sparse .mtx out");
+  add_sparse_options(*app, options->sparse_options);
   add_common_options(*app, options->common);
   app->footer("A wide A gets the solution of least norm. A rank-deficient one gets a warning, and the solution of least "
               "norm if it is dense, a basic one if it is sparse.");

@@ -44,10 +44,11 @@ void say_analysis(const Words& say, const AnalysisFacts& facts) {
 
 double gflops(const FactorFacts& facts) { return facts.seconds > 0 ? facts.flops / facts.seconds * 1e-9 : 0; }
 
-void say_factor(const Words& say, const Context& context, const FactorFacts& facts) {
-  say("factorization  ", brief(facts.seconds), " s, ", brief(gflops(facts)), " GFLOP/s on ", facts.threads,
-      facts.threads == 1 ? " CPU thread" : " CPU threads",
-      context.backend() == Backend::cpu ? "" : "  (sparse matrices are factored on the CPU for now)");
+void say_factor(const Words& say, const FactorFacts& facts) {
+  const std::string where = facts.on_device       ? "the device, by its kernels"
+                            : facts.threads == 1 ? "1 CPU thread"
+                                                 : std::to_string(facts.threads) + " CPU threads";
+  say("factorization  ", brief(facts.seconds), " s, ", brief(gflops(facts)), " GFLOP/s on ", where);
   say("peak memory    ", brief(static_cast<double>(facts.peak_bytes) / (1 << 20)), " MiB of fronts and factors");
 }
 
@@ -59,7 +60,9 @@ Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
   const Index full = std::min(analysis.rows, analysis.cols);
   return {{"sparse", true},
           {"factored_on", to_string(facts.backend)},
+          {"on_device", facts.on_device},
           {"threads", facts.threads},
+          {"moved_bytes", facts.moved_bytes},
           {"entries", analysis.entries},
           {"ordering", to_string(analysis.ordering)},
           {"fronts", analysis.fronts},
@@ -98,6 +101,12 @@ sparse::Factor<T> with_bar(const sparse::Analysis& analysis, const sparse::Spars
 }
 
 template <class T>
+void take(const SparseOptions& options, sparse::FactorOptions<T>& factor_options) {
+  if (!options.processor.empty()) factor_options.processor = sparse::processor_from_string(options.processor);
+  factor_options.memory_limit_bytes = options.memory_limit_bytes;
+}
+
+template <class T>
 int factor(const SparseQrCommand& options, const Context& context, Precision precision) {
   const Loaded<T> a(options.a);
   sparse::AnalyzeOptions analyze_options;
@@ -107,6 +116,7 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
   sparse::FactorOptions<T> factor_options;
   factor_options.tolerance = options.tolerance;
   factor_options.q = sparse::KeepQ::discard;
+  take(options.sparse, factor_options);
   const sparse::Analysis analysis = sparse::analyze(context, a.view(), analyze_options);
   const sparse::Factor<T> f = with_bar(analysis, a.view(), factor_options, options.common.quiet);
 
@@ -114,7 +124,7 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
   say("matrix         ", options.a, ": ", shape(a.a.rows, a.a.cols), ", ", a.a.nonzeros(), " entries");
   say("device         ", describe_line(context, precision));
   say_analysis(say, analysis.facts());
-  say_factor(say, context, f.facts());
+  say_factor(say, f.facts());
   say_rank(say, f.facts(), std::min(f.rows(), f.cols()));
   if (!options.r.empty()) {
     sparse::SparseMatrix<T> r = f.r();
@@ -149,6 +159,7 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
     factor_options.q = sparse::KeepQ::discard;
     factor_options.rhs = b.view();
   }
+  take(options.sparse, factor_options);
   const sparse::Analysis analysis = sparse::analyze(context, tall);
   const sparse::Factor<T> f = with_bar(analysis, tall, factor_options, options.common.quiet);
   const auto factored = std::chrono::steady_clock::now();
@@ -165,7 +176,7 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
       " entries, right-hand sides: ", b.cols);
   say("device         ", describe_line(context, precision));
   say_analysis(say, analysis.facts());
-  say_factor(say, context, f.facts());
+  say_factor(say, f.facts());
   say("time           ", brief(seconds), " s in all");
   say_rank(say, f.facts(), solution.full);
   say("residual norm  ", norms_line(solution.residual_norms));
@@ -197,6 +208,22 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
 }
 
 }  // namespace
+
+void add_sparse_options(CLI::App& app, SparseOptions& options) {
+  app.add_option("--processor", options.processor,
+                 "sparse: automatic (the context's GPU where the work is worth it), cpu, or device")
+      ->type_name("NAME");
+  app.add_option("--memory-limit", options.memory_limit_bytes,
+                 "sparse: bytes of fronts and factors where they are computed; 0: the machine's")
+      ->type_name("BYTES");
+}
+
+void check_no_sparse_options(const SparseOptions& options) {
+  detail::check(options.processor.empty(), ErrorCode::invalid_argument, "--processor ", options.processor,
+                ": only sparse factorizations choose one");
+  detail::check(options.memory_limit_bytes == 0, ErrorCode::invalid_argument, "--memory-limit ",
+                options.memory_limit_bytes, ": only sparse factorizations have one");
+}
 
 std::string norms_line(const std::vector<double>& norms) {
   if (norms.empty()) return "none: b has no columns";

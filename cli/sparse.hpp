@@ -10,16 +10,27 @@
 
 namespace qrane::cli {
 
+/// Flags that both commands have.
+struct SparseOptions {
+  std::string processor;  ///< empty: automatic
+  std::int64_t memory_limit_bytes = 0;
+};
+void add_sparse_options(CLI::App& app, SparseOptions& options);
+/// Refuses them where the matrix is not factored as a sparse one.
+void check_no_sparse_options(const SparseOptions& options);
+
 struct SparseQrCommand {
   CommonOptions common;
   std::string a, r, perm, ordering;
   double tolerance = -1;
+  SparseOptions sparse;
 };
 int run_sparse_qr(const SparseQrCommand& options);
 
 struct SparseSolveCommand {
   CommonOptions common;
   std::string a, b, x;
+  SparseOptions sparse;
 };
 int run_sparse_solve(const SparseSolveCommand& options);
 

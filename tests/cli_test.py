@@ -193,7 +193,7 @@ class Matrices(CliCase):
         a = self.sparse("a.mtx", 90, 30, 0.1)
         b = self.random.standard_normal((90, 3))
         self.save("b.npy", b)
-        for flags in ([], ["--sparse"], ["--dense"]):
+        for flags in ([], ["--sparse"], ["--sparse", "--processor", "device"], ["--dense"]):
             self.good("solve", "a.mtx", "b.npy", "--x", "x.npy", "--json", "j.json", *flags)
             expected = np.linalg.lstsq(a, b, rcond=None)[0]
             np.testing.assert_allclose(self.load("x.npy"), expected, atol=1e-11)
@@ -201,10 +201,17 @@ class Matrices(CliCase):
             np.testing.assert_allclose(said["residual_norms"], np.linalg.norm(b - a @ expected, axis=0), rtol=1e-10)
             self.assertEqual((said["rank"], said["full_rank"], said["rank_deficient"]), (30, 30, False))
             self.assertEqual(said.get("sparse", False), flags != ["--dense"])
+            self.assertEqual(said.get("on_device", False), "--processor" in flags)
+            self.assertEqual(said.get("moved_bytes", 0) > 0, "--processor" in flags)
         single = self.good("solve", "a.mtx", "b.npy", "--x", "x.npy", "--precision", "f32")
         np.testing.assert_allclose(self.load("x.npy"), expected, atol=1e-3)
         self.assertIn("f32", single.stdout)
         self.bad("solve", "a.mtx", "b.npy", "--sparse", "--dense", words=["--sparse", "--dense"])
+        self.bad("solve", "a.mtx", "b.npy", "--processor", "abacus", words=["abacus", "device"])
+        self.bad("solve", "a.mtx", "b.npy", "--dense", "--processor", "cpu", words=["--processor"])
+        done = self.qrane("solve", "a.mtx", "b.npy", "--processor", "device", "--memory-limit", "1000")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1000", done.stderr)
 
     def test_sparse_solve_of_wide_and_deficient_matrices(self):
         a = self.sparse("wide.mtx", 12, 40, 0.15)

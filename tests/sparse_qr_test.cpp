@@ -103,6 +103,24 @@ Triplets large_matrix(unsigned seed, bool deficient) {
   return b;
 }
 
+/// A backend's context and scalar, factoring as `automatic` would (small matrices: on the CPU) or by its kernels.
+template <Backend backend, class Scalar, sparse::Processor processor_>
+struct By : On<backend, Scalar> {
+  static constexpr sparse::Processor processor = processor_;
+};
+constexpr auto automatic = sparse::Processor::automatic, device = sparse::Processor::device;
+using Ways = ::testing::Types<
+    By<Backend::cpu, float, automatic>, By<Backend::cpu, double, automatic>, By<Backend::opencl, float, automatic>,
+    By<Backend::opencl, double, automatic>, By<Backend::cuda, float, automatic>, By<Backend::cuda, double, automatic>,
+    By<Backend::cpu, float, device>, By<Backend::cpu, double, device>, By<Backend::opencl, float, device>,
+    By<Backend::opencl, double, device>, By<Backend::cuda, float, device>, By<Backend::cuda, double, device>>;
+struct WayNames {
+  template <class Way>
+  static std::string GetName(int k) {
+    return Names::GetName<Way>(k) + (Way::processor == device ? "_device" : "");
+  }
+};
+
 template <class Where>
 class SparseQr : public BackendTest<Where> {
  protected:
@@ -111,7 +129,12 @@ class SparseQr : public BackendTest<Where> {
   static constexpr double eps = std::numeric_limits<T>::epsilon() / 2;
   using BackendTest<Where>::context;
 
-  static Factor<T> factor(const Values<T>& a, const FactorOptions<T>& options = {},
+  static FactorOptions<T> options() {
+    FactorOptions<T> options;
+    options.processor = Where::processor;
+    return options;
+  }
+  static Factor<T> factor(const Values<T>& a, const FactorOptions<T>& options = SparseQr::options(),
                           Ordering ordering = Ordering::colamd) {
     AnalyzeOptions analyze;
     analyze.ordering = ordering;
@@ -183,7 +206,7 @@ class SparseQr : public BackendTest<Where> {
     }
   }
 };
-TYPED_TEST_SUITE(SparseQr, Everywhere, Names);
+TYPED_TEST_SUITE(SparseQr, Ways, WayNames);
 
 TYPED_TEST(SparseQr, OddMatrices) {
   using T = typename TypeParam::Scalar;
@@ -193,9 +216,10 @@ TYPED_TEST(SparseQr, OddMatrices) {
     const Values<T> a(odd.a);
     for (const Ordering ordering : orderings) {
       SCOPED_TRACE(odd.name + ", " + to_string(ordering));
-      const Factor<T> f = TestFixture::factor(a, {}, ordering);
+      const Factor<T> f = TestFixture::factor(a, TestFixture::options(), ordering);
       EXPECT_EQ(f.rank(), clear_rank<T>(odd.a).value_or(f.rank()));
-      EXPECT_EQ(f.facts().backend, Backend::cpu);
+      EXPECT_EQ(f.facts().backend, TypeParam::processor == device ? TypeParam::backend : Backend::cpu);
+      EXPECT_EQ(f.facts().on_device, TypeParam::processor == device);
       TestFixture::expect_factorization(a, f);
     }
   }
@@ -206,7 +230,7 @@ TYPED_TEST(SparseQr, NothingIsDroppedWhenNotAsked) {
   for (const NamedTriplets& odd : odd_matrices()) {
     SCOPED_TRACE(odd.name);
     const Values<T> a(odd.a);
-    FactorOptions<T> options;
+    FactorOptions<T> options = TestFixture::options();
     options.detect_rank = false;
     const Factor<T> f = TestFixture::factor(a, options);
     EXPECT_LT(f.facts().tolerance, 0);
@@ -246,7 +270,7 @@ TYPED_TEST(SparseQr, WithoutQ) {
   using T = typename TypeParam::Scalar;
   const Values<T> a(random_sparse(120, 50, 0.08, 3));
   const Dense<T> b = random_normal<T>(120, 2, 6);
-  FactorOptions<T> options;
+  FactorOptions<T> options = TestFixture::options();
   options.q = KeepQ::discard;
   options.rhs = b.view();
   const Factor<T> f = TestFixture::factor(a, options), kept = TestFixture::factor(a);
@@ -273,7 +297,7 @@ TYPED_TEST(SparseQr, LeastNormOfWideMatrices) {
     for (Index i = 0; i < 20; ++i) triplets.add(i, 2 * i, 3.0);  // full row rank
     const Values<T> a(triplets);
     const Dense<T> b = random_normal<T>(20, 2, seed);
-    const auto solution = sparse::least_squares<T>(this->context(), a.view(), b.view());
+    const auto solution = sparse::least_squares<T>(this->context(), a.view(), b.view(), {}, TestFixture::options());
     const Dense<T> x = TestFixture::host(solution.x);
     ASSERT_EQ(x.rows, 45);
     EXPECT_EQ(solution.rank, 20);
@@ -297,16 +321,17 @@ TYPED_TEST(SparseQr, LeastNormOfWideMatrices) {
   }
 }
 
-TYPED_TEST(SparseQr, LargeOnSeveralThreads) {
+TYPED_TEST(SparseQr, LargeWithManyFrontsAtOnce) {
   using T = typename TypeParam::Scalar;
   using W = Wide<T>;
-  if (TypeParam::backend != Backend::cpu) GTEST_SKIP() << "the same code as on a CPU context";
+  const bool on_device = TypeParam::processor == device;
+  if (TypeParam::backend != Backend::cpu && !on_device) GTEST_SKIP() << "the same code as on a CPU context";
   for (const bool deficient : {false, true}) {
     const Values<T> a(large_matrix(4, deficient));
     const Dense<T> b = random_normal<T>(a.triplets.rows, 2, 5);
-    for (const int threads : {1, 2, 4}) {
+    for (const int threads : on_device ? std::vector<int>{1} : std::vector<int>{1, 2, 4}) {
       SCOPED_TRACE(::testing::Message() << threads << " threads, " << (deficient ? "deficient" : "full rank"));
-      FactorOptions<T> options;
+      FactorOptions<T> options = TestFixture::options();
       options.threads = threads;
       const Factor<T> f = TestFixture::factor(a, options), again = TestFixture::factor(a, options);
       EXPECT_EQ(f.facts().threads, threads);
@@ -373,7 +398,7 @@ TYPED_TEST(SparseQr, ToleranceAndRefusal) {
   triplets.add(7, 10, 1e-3);
   const Values<T> a(triplets);
   EXPECT_EQ(TestFixture::factor(a).rank(), 11);
-  FactorOptions<T> options;
+  FactorOptions<T> options = TestFixture::options();
   options.tolerance = 1e-2;
   const Factor<T> f = TestFixture::factor(a, options);
   EXPECT_EQ(f.rank(), 10);
@@ -426,7 +451,7 @@ TYPED_TEST(SparseQr, ExtremeAndGradedColumns) {
   for (std::size_t k = 0; k < graded.values.size(); ++k)
     graded.values[k] =
         static_cast<T>(graded.values[k] * std::pow(top, static_cast<double>(triplets.col[k] % 5 - 2) / 2));
-  FactorOptions<T> options;
+  FactorOptions<T> options = TestFixture::options();
   options.detect_rank = false;
   TestFixture::expect_factorization(graded, TestFixture::factor(graded, options));
 }
@@ -438,7 +463,7 @@ TYPED_TEST(SparseQr, NotFinite) {
     for (const std::size_t where : {std::size_t{0}, triplets.value.size() / 2, triplets.value.size() - 1}) {
       Values<T> a(triplets);
       a.values[where] = static_cast<T>(bad);
-      FactorOptions<T> options;
+      FactorOptions<T> options = TestFixture::options();
       options.check_finite = true;
       EXPECT_TRUE(refuses([&] { TestFixture::factor(a, options); }, ErrorCode::not_finite, {std::to_string(where)}));
       const Factor<T> f = TestFixture::factor(a);  // ends, and shows it
@@ -452,26 +477,26 @@ TYPED_TEST(SparseQr, BadInputLeavesTheAnalysisUsable) {
   const Values<T> a(random_sparse(60, 30, 0.15, 12));
   const sparse::Analysis analysis = sparse::analyze(this->context(), a.view());
   const auto bad = ErrorCode::invalid_argument;
-  FactorOptions<T> options;
+  FactorOptions<T> options = TestFixture::options();
   options.threads = -2;
   EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, bad, {"threads", "-2"}));
-  options = {};
+  options = TestFixture::options();
   options.memory_limit_bytes = -1;
   EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, bad, {"memory_limit_bytes", "-1"}));
   options.memory_limit_bytes = 4000;
   EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, ErrorCode::out_of_memory, {"4000"}));
-  options = {};
+  options = TestFixture::options();
   options.tolerance = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, bad, {"tolerance"}));
-  EXPECT_TRUE(refuses([&] { analysis.factor(static_cast<const T*>(nullptr)); }, bad, {"null"}));
+  EXPECT_TRUE(refuses([&] { analysis.factor(static_cast<const T*>(nullptr), TestFixture::options()); }, bad, {"null"}));
   const Values<T> other(random_sparse(60, 31, 0.15, 12));
   EXPECT_TRUE(refuses([&] { analysis.factor(other.view()); }, bad, {"60 x 31", "60 x 30"}));
-  Factor<T> f = analysis.factor(a.view());
+  Factor<T> f = analysis.factor(a.view(), TestFixture::options());
   Dense<T> short_b(59, 1, T(1));
   EXPECT_TRUE(refuses([&] { f.solve(short_b.view()); }, bad, {"59", "60"}));
   EXPECT_TRUE(refuses([&] { f.apply_qt(short_b.view()); }, bad, {"59", "60"}));
   EXPECT_TRUE(refuses([&] { f.solve_transposed(short_b.view()); }, bad, {"59", "30"}));
-  options = {};
+  options = TestFixture::options();
   options.rhs = short_b.view();
   EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, bad, {"59", "60"}));
   TestFixture::expect_factorization(a, f);

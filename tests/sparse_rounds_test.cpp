@@ -205,11 +205,10 @@ void expect_apart(const Symbolic& s, const FrontRoundsOptions& o, const FrontRou
     const Index last = o.keep_q       ? plan.rounds()
                        : parent >= 0 ? plan.begin[static_cast<std::size_t>(parent)]
                                      : plan.end[static_cast<std::size_t>(f)];
-    const bool whole = shape.rows_bound * (shape.cols + o.rhs_cols) <= o.whole_elements;
     ASSERT_GE(shape.ld, shape.rows_bound);
     ASSERT_GE(shape.corner, shape.matrix + shape.ld * (shape.cols + o.rhs_cols));
-    ASSERT_GE(shape.t, shape.corner + (whole && !o.keep_q ? 0 : o.panel * shape.cols));
-    const Index end = whole && !o.keep_q ? shape.corner + o.panel * shape.cols : shape.t + o.panel * shape.cols;
+    ASSERT_GE(shape.t, shape.corner + o.panel * shape.cols);
+    const Index end = shape.t + o.panel * shape.cols;
     ASSERT_LE(end, plan.storage_size);
     held.push_back({shape.matrix, end, plan.begin[static_cast<std::size_t>(f)], last});
   }

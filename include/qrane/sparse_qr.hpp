@@ -3,8 +3,9 @@
 // CPU, once for all matrices of the pattern. Factor: the numbers, R, rank, Q as reflectors, and what they solve.
 // (Algorithm 980, sections 2.1 and 3.4; Davis, ACM TOMS 38(1), 2011.)
 //
-// Numeric factorization and solves run on the CPU's cores for now, whatever the context's backend; Factor::facts()
-// says so. Right-hand sides may lie in the context's device memory; results come back to where those were.
+// Factorization runs on the context's device where the problem is large enough for it, else on the CPU's cores;
+// Factor::facts() says where. R comes to host memory. Solves run on the CPU's cores. Right-hand sides may lie in the
+// context's device memory; results come back to where those were.
 #pragma once
 
 #include <functional>
@@ -205,6 +206,17 @@ enum class KeepQ {
   discard  ///< used on FactorOptions::rhs while it passes, and gone: memory for R alone
 };
 
+/// Where the numbers of a factorization are computed.
+enum class Processor {
+  automatic,  ///< the device where it is a GPU and the analysis counts enough work for it, else the CPU's cores
+  cpu,
+  device  ///< the context's device by its kernels, whatever the size; on a CPU context these are the reference's
+};
+
+const char* to_string(Processor processor);
+/// The inverse of to_string; throws Error{invalid_argument} naming the text.
+Processor processor_from_string(const std::string& name);
+
 template <class T>
 struct FactorOptions {
   double tolerance = -1;        ///< a column whose part below the rows that are taken is at most this long is dropped
@@ -214,15 +226,17 @@ struct FactorOptions {
   KeepQ q = KeepQ::keep;
   MatrixView<const T> rhs;      ///< m x n; solved by Factor::solve() without Q. Only read by factor and refactor
   bool check_finite = false;    ///< refuse NaN and Inf, naming the first
-  int threads = 0;              ///< 0: as many as the context has on the CPU
-  Index memory_limit_bytes = 0;  ///< of fronts, R and Q; 0: the machine's
+  Processor processor = Processor::automatic;
+  int threads = 0;              ///< on the CPU; 0: as many as the context has
+  Index memory_limit_bytes = 0;  ///< of fronts, R and Q where they are factored; 0: the machine's
   /// Called now and then from the thread that called factor or refactor; what it throws ends the factorization.
   std::function<void(double done_flops, double flops)> on_progress;
 };
 
-/// What a factorization took. Bytes are of fronts, R and Q.
+/// What a factorization took. Bytes are of fronts, R and Q, on the host and on the device.
 struct FactorFacts {
-  Backend backend = Backend::cpu;  ///< where it ran, whatever the context's
+  Backend backend = Backend::cpu;  ///< whose kernels it ran by, whatever the context's
+  bool on_device = false;          ///< on the context's device, not by the CPU's own way
   int threads = 1;
   double seconds = 0;       ///< the last factor or refactor, values to R
   double flops = 0;         ///< the analysis's count
@@ -231,6 +245,7 @@ struct FactorFacts {
   double dropped_norm = 0;  ///< Euclidean norm of all that was dropped
   Index peak_bytes = 0;
   Index bytes = 0;          ///< held now: R, Q and memory for refactor
+  Index moved_bytes = 0;    ///< between host and device
   bool analyzed_again = false;  ///< a singleton's pivot was too small for the tolerance: without such singletons
 };
 

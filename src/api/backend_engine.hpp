@@ -8,6 +8,7 @@
 
 #include "api/engine.hpp"
 #include "api/pivoted_engine.hpp"
+#include "api/sparse_device.hpp"
 #include "api/updates.hpp"
 #include "dense/batch_solve.hpp"
 #include "dense/consume.hpp"
@@ -339,8 +340,7 @@ class ScalarPart : public Base {
   using Base::Base;
   // the other scalar's overloads, which those below would hide
   using Base::allocate, Base::copy, Base::plan, Base::qr, Base::qr_in_place, Base::least_squares, Base::svd,
-      Base::robust_pca,
-      Base::pivoted_qr;
+      Base::robust_pca, Base::pivoted_qr, Base::sparse_factors;
 
   Matrix<T> allocate(Index rows, Index cols, T) override {
     return dense::device_matrix<B, T>(this->queue_, rows, cols);
@@ -403,6 +403,12 @@ class ScalarPart : public Base {
   }
   RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) override {
     return rpca::robust_pca<B, T>(this->queue_, this->template profile<T>(), m, options);
+  }
+  std::unique_ptr<sparse::Factors<T>> sparse_factors(std::shared_ptr<const sparse::Symbolic> symbolic,
+                                                     const sparse::NumericOptions& options, Index rhs_cols,
+                                                     T) override {
+    (void)this->template profile<T>();  // refuses double where there is none
+    return make_device_factors<B, T>(this->queue_, std::move(symbolic), options, rhs_cols);
   }
 };
 

@@ -13,6 +13,7 @@
 
 #include "api/pivoted_state.hpp"
 #include "api/state.hpp"
+#include "sparse/factors.hpp"
 #include "tuning/table.hpp"
 
 namespace qrane::detail {
@@ -32,6 +33,9 @@ class ScalarEngine {
   virtual std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) = 0;
   virtual Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) = 0;
   virtual RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) = 0;
+  /// Sparse factorization by this engine's kernels; rhs_cols: right-hand sides that will be given.
+  virtual std::unique_ptr<sparse::Factors<T>> sparse_factors(std::shared_ptr<const sparse::Symbolic> symbolic,
+                                                             const sparse::NumericOptions& options, Index rhs_cols, T) = 0;
 };
 
 class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
@@ -45,6 +49,7 @@ class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
   using ScalarEngine<float>::svd, ScalarEngine<double>::svd;
   using ScalarEngine<float>::robust_pca, ScalarEngine<double>::robust_pca;
   using ScalarEngine<float>::pivoted_qr, ScalarEngine<double>::pivoted_qr;
+  using ScalarEngine<float>::sparse_factors, ScalarEngine<double>::sparse_factors;
 
   ~Engine() override = default;
   virtual Backend backend() const = 0;

@@ -10,6 +10,7 @@
 
 #include "api/engine.hpp"
 #include "sparse/numeric.hpp"
+#include "tuning/defaults.hpp"
 
 namespace qrane::detail {
 
@@ -67,6 +68,9 @@ class SparseFactorState {
             "factor: singletons below the tolerance after a second analysis");
     }
     facts_.threads = numeric_->threads();
+    facts_.backend = numeric_->backend();
+    facts_.on_device = on_device_;
+    facts_.moved_bytes = numeric_->moved_bytes();
     facts_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     facts_.flops = symbolic_->facts.flops;
     facts_.rank = numeric_->rank();
@@ -241,8 +245,23 @@ class SparseFactorState {
     options.keep_q = options_.q == sparse::KeepQ::keep;
     options.memory_limit_bytes = options_.memory_limit_bytes;
     options.on_progress = options_.on_progress;
+    numeric_.reset();
+    on_device_ = takes_device();
+    if (on_device_) {
+      numeric_ = context_.engine()->template scalar<T>().sparse_factors(symbolic_, options, options_.rhs.cols, T{});
+      return;
+    }
     const int threads = options_.threads > 0 ? options_.threads : context_.engine()->host_threads();
     numeric_ = std::make_unique<Numeric<T>>(symbolic_, options, threads);
+  }
+
+  bool takes_device() const {
+    if (options_.processor != sparse::Processor::automatic) return options_.processor == sparse::Processor::device;
+    const DeviceInfo info = context_.device();
+    const tuning::SparseTuning tuning = tuning::sparse_defaults(context_.backend());
+    const sparse::AnalysisFacts& facts = symbolic_->facts;
+    return info.is_gpu && (sizeof(T) == 4 || info.has_double) && facts.flops >= tuning.least_flops &&
+           facts.intensity >= tuning.least_intensity;
   }
 
   /// The same columns' order, without singletons whose pivots are at most the tolerance.
@@ -267,7 +286,8 @@ class SparseFactorState {
       for (Index k = 0; k < count; ++k) sum += values[entries[k]];
       return std::abs(static_cast<double>(sum)) > tolerance;
     };
-    symbolic_ = std::make_shared<const Symbolic>(sparse::analyze_pattern(pattern, options, fit, false));
+    symbolic_ =
+        std::make_shared<const Symbolic>(sparse::analyze_pattern(pattern, options, fit, context_.device().is_gpu));
     make_numeric();
   }
 
@@ -391,6 +411,7 @@ class SparseFactorState {
   sparse::FactorOptions<T> options_;
   std::shared_ptr<const Symbolic> symbolic_;  // what numeric_ stands on
   std::unique_ptr<Factors<T>> numeric_;
+  bool on_device_ = false;
   sparse::FactorFacts facts_;
   std::vector<T> rhs_;  // Qᵀ rhs, permuted rows
   Index rhs_cols_ = 0;

@@ -18,6 +18,8 @@ constexpr std::array<std::pair<Ordering, const char*>, 6> ordering_names{{{Order
                                                                           {Ordering::metis, "metis"},
                                                                           {Ordering::natural, "natural"},
                                                                           {Ordering::given, "given"}}};
+constexpr std::array<std::pair<Processor, const char*>, 3> processor_names{
+    {{Processor::automatic, "automatic"}, {Processor::cpu, "cpu"}, {Processor::device, "device"}}};
 
 Analysis analyze_on(const Context& context, const Pattern& pattern, const AnalyzeOptions& options,
                     const SingletonTest& may_pivot) {
@@ -61,6 +63,21 @@ Ordering ordering_from_string(const std::string& name) {
   }
   throw Error(ErrorCode::invalid_argument,
               detail::concat("ordering: '", name, "' is none of automatic, colamd, amd, metis, natural, given"));
+}
+
+const char* to_string(Processor processor) {
+  for (const auto& [value, name] : processor_names) {
+    if (value == processor) return name;
+  }
+  return "unknown";
+}
+
+Processor processor_from_string(const std::string& name) {
+  for (const auto& [value, known] : processor_names) {
+    if (name == known) return value;
+  }
+  throw Error(ErrorCode::invalid_argument,
+              detail::concat("processor: '", name, "' is none of automatic, cpu, device"));
 }
 
 bool has_metis() { return QRANE_WITH_METIS; }

@@ -195,11 +195,10 @@ class Planner {
   Index place(Index k, Index first) {
     FrontShape& f = out_.shapes[at(k)];
     const Index narrow_size = round_up(o_.panel * f.cols, o_.alignment);
-    const bool has_t = o_.keep_q || !courses_[at(k)].whole;
     f.matrix = first;
     f.corner = f.matrix + round_up(f.ld * columns(f), o_.alignment);
-    f.t = f.corner + (has_t ? narrow_size : 0);
-    return f.corner + narrow_size * (has_t ? 2 : 1) - first;
+    f.t = f.corner + narrow_size;
+    return f.t + narrow_size - first;
   }
 
   /// visit(round, step, front, ...) for every task, fronts ascending.

@@ -101,6 +101,20 @@ constexpr QRTuning qr_defaults(Backend backend) {
 }
 
 /// What update/cost.hpp predicts times from: rates and latencies of a device.
+struct SparseTuning {
+  double least_flops = 0;      // fewer, or
+  double least_intensity = 0;  // fewer flops per byte of the factors: on the CPU's cores
+};
+
+/// Which sparse factorizations `automatic` gives to the context's device. A device that is no GPU gets none.
+constexpr SparseTuning sparse_defaults(Backend backend) {
+  switch (backend) {
+    case Backend::cuda: return {2e8, 5};
+    case Backend::opencl: return {2e10, 30};
+    default: return {};
+  }
+}
+
 struct UpdateTuning {
   int gemm_gflops;       // large products
   int copy_gbytes;       // GB/s, read and written

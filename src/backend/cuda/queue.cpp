@@ -32,6 +32,29 @@ void Queue::download_bytes(const void* source, void* target, Index bytes) {
   check_cuda(cudaStreamSynchronize(state_->stream()), "download");
 }
 
+std::byte* Queue::allocate_host(Index bytes) {
+  const DeviceScope scope(state_->device());
+  void* p = nullptr;
+  const cudaError_t status = cudaHostAlloc(&p, static_cast<std::size_t>(bytes), cudaHostAllocDefault);
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    throw Error(ErrorCode::out_of_memory, detail::concat("no ", bytes, " bytes of page-locked host memory"));
+  }
+  check_cuda(status, "cudaHostAlloc");
+  return static_cast<std::byte*>(p);
+}
+
+void Queue::release_host(std::byte* p) noexcept {
+  if (p != nullptr && cudaFreeHost(p) != cudaSuccess) (void)cudaGetLastError();
+}
+
+void Queue::copy_to_host_later(const void* source, void* target, Index bytes) {
+  if (bytes == 0) return;
+  const DeviceScope scope(state_->device());
+  check_cuda(cudaMemcpyAsync(target, source, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToHost, state_->stream()),
+             "cudaMemcpyAsync to the host");
+}
+
 void Queue::synchronize() {
   const DeviceScope scope(state_->device());
   check_cuda(cudaStreamSynchronize(state_->stream()), "cudaStreamSynchronize");
