@@ -91,7 +91,7 @@ class Trials {
   /// The cheapest ordering first: AMD where the graph of A^T A is small, else COLAMD. The others, side by side, where
   /// the factorization would take no less than about three times as long as they.
   void run_automatic(bool gpu) {
-    const bool has_graph = joined_entries(a_) <= 64.0 * static_cast<double>(a_.entries());
+    const bool has_graph = has_column_graph(a_.cols) && joined_entries(a_) <= 64.0 * static_cast<double>(a_.entries());
     const Ordering first = has_graph ? Ordering::amd : Ordering::colamd;
     run(first);
     // Seconds as measured, roughly; small fronts keep a GPU from its best speed.

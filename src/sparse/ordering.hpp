@@ -2,6 +2,8 @@
 // Column orderings of a matrix without empty columns.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "sparse/compact.hpp"
@@ -11,10 +13,11 @@ namespace qrane::sparse {
 /// Columns of A, and which share a row. Columns with the same rows are one vertex; rows with very many entries join
 /// nothing. Made once for all orderings that need it.
 struct ColumnGraph {
+  using Vertex = std::int32_t;    // half the memory, and METIS takes them as they are
   std::vector<Index> vertex_of;   ///< of each column
   std::vector<Index> weight;      ///< columns in each vertex
   std::vector<Index> edge_begin;  ///< vertices + 1
-  std::vector<Index> edges;       ///< neighbours, ascending, without the vertex itself; both directions
+  std::vector<Vertex> edges;      ///< neighbours, ascending, without the vertex itself; both directions
 
   Index vertices() const { return static_cast<Index>(weight.size()); }
 };
@@ -22,7 +25,11 @@ struct ColumnGraph {
 /// Rows with more entries than this join nothing.
 Index dense_row_limit(Index cols);
 
-/// Time and memory: the sum of the squares of the row lengths of what is joined.
+/// Whether a graph's vertices can be numbered.
+inline bool has_column_graph(Index cols) { return cols <= std::numeric_limits<ColumnGraph::Vertex>::max(); }
+
+/// Throws Error{unavailable} where it has too many columns. Time and memory: the sum of the squares of the row lengths
+/// of what is joined.
 ColumnGraph column_graph(const Compact& a);
 
 /// Column approximate minimum degree.
