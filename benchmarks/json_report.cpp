@@ -207,6 +207,7 @@ const char* kind_name(UpdateKind kind) {
   switch (kind) {
     case UpdateKind::time: return "time";
     case UpdateKind::accuracy: return "accuracy";
+    case UpdateKind::batch: return "batch";
     default: return "window";
   }
 }
@@ -243,6 +244,7 @@ Json to_json_value(const UpdateCase& result) {
               {"reason", result.reason},
               {"floor", to_json_value(result.floor)}};
   if (update.block_cols > 0) out["block_cols"] = update.block_cols;
+  if (update.kind == UpdateKind::batch) out["count"] = update.count;
   out["times"] = Json::array();
   for (const UpdateTime& time : result.times) out["times"].push_back(to_json_value(time));
   if (result.median_ms() == 0) return out;

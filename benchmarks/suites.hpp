@@ -39,6 +39,7 @@ enum class UpdateKind {
   time,      ///< how long one takes, and against factoring the updated matrix
   accuracy,  ///< orthogonality, backward and forward error as Andrew and Dingle's tables 3 to 5 define them
   window,    ///< rows in at one end and out at the other, one after the other, queued
+  batch,     ///< of many matrices in one call, against BatchQR::refactor
 };
 
 /// An update of a factorization: a point of a figure or a row of a table of Andrew and Dingle (2014), or of the goals.
@@ -49,6 +50,7 @@ struct UpdateShape {
   Shape shape;  ///< before the update
   Index k = 0, p = 0;
   QForm form = QForm::thin;
+  Index count = 1;  ///< batch: matrices
   std::vector<UpdateMethod> methods = {UpdateMethod::automatic};  ///< the first is the one that is compared
   int block_cols = 0;
   bool stages = false;          ///< the times of its parts (table 2)

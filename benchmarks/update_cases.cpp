@@ -29,6 +29,9 @@ namespace {
 /// Error measures by products on the host where that takes some hundredths of a second: there are hundreds of cases.
 constexpr Index largest_host_check = Index{1} << 22;
 
+/// How often something is timed that takes `ms`.
+int samples_of(double ms) { return std::clamp(static_cast<int>(60 / std::max(ms, 1e-3)), 3, 9); }
+
 bool has_q(QForm form) { return form == QForm::thin || form == QForm::full; }
 
 }  // namespace
@@ -54,7 +57,8 @@ UpdateCase UpdateCases<T>::new_case(const UpdateShape& update) {
   } else if (update.change == Change::insert_columns) {
     flops += 2 * m * n * p, elements += m * (n + p);
   }
-  result.floor = session_.floor_for(precision_, flops, elements * size);
+  const double count = static_cast<double>(update.count);
+  result.floor = session_.floor_for(precision_, count * flops, count * elements * size);
   return result;
 }
 
@@ -62,7 +66,7 @@ template <class T>
 void UpdateCases<T>::run(const UpdateShape& update, const std::function<void(const UpdateCase&)>& report) {
   if (!update.precision.empty() && update.precision != precision_) return;
   UpdateCase result = new_case(update);
-  const std::int64_t matrix = update.shape.rows * update.shape.cols * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t matrix = update.count * update.shape.rows * update.shape.cols * static_cast<std::int64_t>(sizeof(T));
   result.reason = session_.too_large(session_.on_gpu() ? 2 * matrix : 12 * matrix, 12 * matrix);
   if (result.reason.empty()) result.reason = session_.out_of_time();
   if (result.reason.empty() && update.kind != UpdateKind::window)
@@ -77,6 +81,7 @@ void UpdateCases<T>::run(const UpdateShape& update, const std::function<void(con
       case UpdateKind::time: time(update, result); break;
       case UpdateKind::accuracy: measure_accuracy(update, result); break;
       case UpdateKind::window: time_window(update, result); break;
+      case UpdateKind::batch: time_batch(update, result); break;
     }
   } catch (const Error& fault) {
     const bool lacking = fault.code() == ErrorCode::out_of_memory || fault.code() == ErrorCode::unavailable;
@@ -101,12 +106,23 @@ QR<T>& UpdateCases<T>::factored(const UpdateShape& update) {
     a_ = session_.seeded<T>(shape, UpdatedMatrix<T>::seed);
     b_ = session_.seeded<T>({shape.rows, 1}, UpdatedMatrix<T>::seed + 1);
   }
-  Options options;
-  options.q = update.form;
-  f_.emplace(qr<T>(session_.context(), a_, options));
-  if (attached) f_->attach(std::as_const(b_).view(), std::as_const(a_).view());
+  f_.emplace(fresh(update.form, attached));
   shape_ = shape, form_ = update.form, attached_ = attached;
   return *f_;
+}
+
+template <class T>
+QR<T> UpdateCases<T>::fresh(QForm form, bool attached) {
+  Options options;
+  options.q = form;
+  QR<T> f = qr<T>(session_.context(), a_, options);
+  if (attached) f.attach(std::as_const(b_).view(), std::as_const(a_).view());
+  return f;
+}
+
+template <class T>
+void UpdateCases<T>::take_back(QR<T>& f, const UpdatedMatrix<T>& matrix) {
+  if (matrix.back(f).refused) f = fresh(form_, attached_);
 }
 
 template <class T>
@@ -165,22 +181,21 @@ UpdateTime UpdateCases<T>::time_method(const UpdateShape& update, UpdateMethod m
     time.reason = fault.what();
     return time;
   }
-  matrix.back(f);
+  take_back(f, matrix);
   const double guess = once();
-  const int wanted = std::clamp(static_cast<int>(60 / std::max(guess, 1e-3)), 5, 9);
-  for (int run = 0; run < wanted && !session_.interrupted(); ++run) {
-    matrix.back(f);
+  for (int run = 0; run < samples_of(guess) && !session_.interrupted(); ++run) {
+    take_back(f, matrix);
     time.samples_ms.push_back(once());
   }
   time.ran = to_string(said.method);
   for (const UpdateCandidate& candidate : said.candidates)
     if (candidate.method == said.method && candidate.excluded.empty()) time.predicted_ms = candidate.predicted_ms;
   if (method == update.methods.front()) result.candidates = said.candidates;
-  matrix.back(f);
+  take_back(f, matrix);
   refresh(f);
   matrix.forward(f, method);
   time.errors = check(update, f, matrix.after());
-  matrix.back(f);
+  take_back(f, matrix);
   refresh(f);
   if (update.stages) time.stages = time_stages(method, f, matrix);
   return time;
@@ -195,7 +210,7 @@ std::vector<UpdateStage> UpdateCases<T>::time_stages(UpdateMethod method, QR<T>&
     stages = matrix.forward(f, method).stages;
     samples.resize(stages.size());
     for (std::size_t i = 0; i < stages.size(); ++i) samples[i].push_back(stages[i].ms);
-    matrix.back(f);
+    take_back(f, matrix);
   }
   f.time_updates(false);
   for (std::size_t i = 0; i < stages.size(); ++i) stages[i].ms = median(samples[i]);
@@ -232,10 +247,7 @@ void UpdateCases<T>::time_protocol(const UpdateShape& update, QR<T>& f, const Up
   std::optional<QR<T>> with_b;  // where the shared one does not carry the right-hand side
   const auto start = [&]() -> QR<T>& {
     if (attached_) return f;
-    Options options;
-    options.q = update.form;
-    with_b.emplace(qr<T>(context, a_, options));
-    with_b->attach(std::as_const(b_).view(), std::as_const(a_).view());
+    with_b.emplace(fresh(update.form, true));
     return *with_b;
   };
   std::vector<Matrix<T>> host, device;
@@ -250,14 +262,14 @@ void UpdateCases<T>::time_protocol(const UpdateShape& update, QR<T>& f, const Up
     for (std::size_t i = 0; i < host.size(); ++i)
       context.template copy<T>(std::as_const(host[i]).view(), device[i].view());
   };
-  for (int run = -1; run < 3 && !session_.interrupted(); ++run) {
+  for (int run = -1; run < 2 && !session_.interrupted(); ++run) {
     QR<T>& g = start();
     const double ms = session_.time_ms([&] {
       transfer();
       matrix.forward(g, update.methods.front());
       g.solve();
     });
-    if (attached_) matrix.back(g);
+    if (attached_) take_back(g, matrix);
     if (run < 0) continue;
     result.protocol_ms.push_back(ms);
     result.transfer_ms.push_back(session_.time_ms(transfer));
@@ -274,7 +286,7 @@ const std::vector<double>& UpdateCases<T>::whole_solutions(const UpdatedMatrix<T
   const Matrix<T> a = context.to_host(after), b = context.to_host(matrix.b_after());
   Matrix<T> device_a = context.template allocate<T>(a.rows(), a.cols());
   Matrix<T> device_b = context.template allocate<T>(b.rows(), 1);
-  for (int run = -1; run < 3 && !session_.interrupted(); ++run) {
+  for (int run = -1; run < 2 && !session_.interrupted(); ++run) {
     const double ms = session_.time_ms([&] {
       context.template copy<T>(a.view(), device_a.view());
       context.template copy<T>(b.view(), device_b.view());
@@ -295,8 +307,7 @@ const typename UpdateCases<T>::Refactored& UpdateCases<T>::refactored(Shape afte
   known.algorithm = to_string(f.plan().algorithm);
   double guess = 0;
   for (int run = 0; run < 2; ++run) guess = session_.time_ms([&] { f.refactor(a); });
-  const int wanted = std::clamp(static_cast<int>(60 / std::max(guess, 1e-3)), 5, 9);
-  for (int run = 0; run < wanted && !session_.interrupted(); ++run)
+  for (int run = 0; run < samples_of(guess) && !session_.interrupted(); ++run)
     known.samples_ms.push_back(session_.time_ms([&] { f.refactor(a); }));
   return known;
 }

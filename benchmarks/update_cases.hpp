@@ -20,7 +20,7 @@ class UpdateCases {
 
  private:
   /// Longest that one peer may take for one case beside a GPU: there are hundreds of cases.
-  static constexpr double peer_seconds = 0.25;
+  static constexpr double peer_seconds = 0.15;
 
   struct PeerReply {
     std::vector<double> samples_ms;
@@ -36,8 +36,12 @@ class UpdateCases {
   /// The seeded matrix that the update changes, factored, with one right-hand side attached (R alone loses that when
   /// columns come in: none there); kept for the cases that follow.
   QR<T>& factored(const UpdateShape& update);
+  /// The same made anew.
+  QR<T> fresh(QForm form, bool attached);
   /// f as it was after `factored`: without the rounding of updates there and back.
   void refresh(QR<T>& f);
+  /// The way back; R alone may refuse it, and is made anew then.
+  void take_back(QR<T>& f, const UpdatedMatrix<T>& matrix);
 
   // update_cases.cpp
   void time(const UpdateShape& update, UpdateCase& result);
@@ -55,6 +59,9 @@ class UpdateCases {
 
   // update_accuracy.cpp
   void measure_accuracy(const UpdateShape& update, UpdateCase& result);
+
+  // update_batch.cpp
+  void time_batch(const UpdateShape& update, UpdateCase& result);
 
   // update_window.cpp
   void time_window(const UpdateShape& update, UpdateCase& result);

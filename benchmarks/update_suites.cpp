@@ -51,6 +51,18 @@ void add_goals(Grid& grid) {
   }
 }
 
+/// Rows in at the end and out at the front, columns out at the front, of 1,000 small matrices in one call.
+void add_batches(Grid& grid, Index count, const std::vector<Shape>& shapes) {
+  for (const Shape shape : shapes)
+    for (const QForm form : {QForm::none, QForm::thin})
+      for (const Change change : {Change::insert_rows, Change::delete_rows, Change::delete_columns}) {
+        UpdateShape& point =
+            grid.add("batches", change, shape, change == Change::insert_rows ? shape.rows : 0, 4, form);
+        point.kind = UpdateKind::batch;
+        point.count = count;
+      }
+}
+
 void add_columns_in(Grid& grid) {
   for (const Index m : {4000, 8000, 12'000, 16'000})
     for (const Index k : {0, 1000, 2000, 2900, 3000}) {
@@ -154,6 +166,7 @@ void add_tables(Grid& grid) {
 std::vector<UpdateShape> paper_updates() {
   Grid grid;
   add_goals(grid);  // first what must not fall to the limit of time
+  add_batches(grid, 1000, {{64, 16}, {256, 32}, {512, 64}});
   add_tables(grid);
   add_rows_out(grid);
   add_rows_in(grid);
@@ -174,6 +187,7 @@ std::vector<UpdateShape> smoke_updates() {
     UpdateShape& window = grid.add("sliding window", Change::insert_rows, {100, 10}, 0, 1, form);
     window.kind = UpdateKind::window;
   }
+  add_batches(grid, 20, {{40, 8}});
   UpdateShape& staged = grid.add("table 2", Change::insert_columns, shape, 10, 5);
   staged.methods = {UpdateMethod::paper};
   staged.stages = staged.paper_protocol = true;

@@ -348,6 +348,16 @@ class Updates(unittest.TestCase):
         for window in windows:
             self.assertAlmostEqual(window["steps_per_second"], 1e3 / window["median_ms"], delta=1e-3)
 
+    def test_batches_in_one_call(self):
+        batches = self.of_kind("batch")
+        changes = ("insert rows", "delete rows", "delete columns")
+        self.assertCountEqual([(b["change"], b["mode"], b["precision"]) for b in batches],
+                              [(change, mode, p) for change in changes for mode in ("r", "thin") for p in PRECISIONS])
+        for batch in batches:
+            self.assertEqual(batch["count"], 20)
+            self.assertAlmostEqual(batch["speed_up"], batch["refactor"]["median_ms"] / batch["median_ms"], delta=1e-9)
+            self.assertLessEqual(batch["times"][0]["errors"]["residual"], 30)
+
     def test_accuracy_is_single_precisions(self):
         self.assertEqual({case["change"] for case in self.of_kind("accuracy")},
                          {"insert rows", "delete rows", "insert columns", "delete columns"})
@@ -369,7 +379,7 @@ class Updates(unittest.TestCase):
             done = run(Path(PLOT).parent / "report", page, self.file)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             text = page.read_text()
-            for words in ("**Figure 6**", "| rotations |", "**Sliding window**", "**Tables 3 to 5**", "| insert columns | 300 x 40 | 20 | 5 |"):
+            for words in ("**Figure 6**", "| rotations |", "**Sliding window**", "**Batches**", "**Tables 3 to 5**", "| insert columns | 300 x 40 | 20 | 5 |"):
                 self.assertIn(words, text)
 
 

@@ -2,6 +2,8 @@
 // Chains of orthogonal blocks over the columns of X, where a backend has them. Included by kernels_test.hpp.
 #pragma once
 
+#include "backend/wide_sweep.hpp"
+
 namespace qrane::backend::test {
 
 struct SweepShape {
@@ -57,7 +59,21 @@ void sweep_by_loops(Reference& x, Reference& carry, const T* h, const SweepShape
 }
 
 template <class Queue, class B, class T>
-concept Sweeps = requires(Queue& queue, const Sweep<B, T>& task) { queue.sweep(task); };
+concept SweepsInDouble = requires(Queue& queue, const WideSweep<B, T>& task) { queue.wide_sweep(task); };
+template <class Queue, class B, class T>
+concept Sweeps = SweepsInDouble<Queue, B, T> || requires(Queue& queue, const Sweep<B, T>& task) { queue.sweep(task); };
+
+/// The task with its blocks h, in whatever scalar the backend takes them.
+template <class B, class T, class Test, class Queue>
+void sweep(Test& test, Queue queue, Sweep<B, T> task, const std::vector<T>& h) {
+  if constexpr (SweepsInDouble<Queue, B, T>) {
+    const std::vector<double> wide(h.begin(), h.end());
+    queue.wide_sweep(WideSweep<B, T>{task, test.device(wide)});
+  } else {
+    task.h = test.device(h);
+    queue.sweep(task);
+  }
+}
 
 /// One chain with its carry beside X or (inside) in columns of X, and (shifted) X moving over by p.
 template <class B, class T, class Test, class Queue>
@@ -75,10 +91,9 @@ void check_sweep(Test& test, Queue& queue, const SweepShape& s, bool down, bool 
   const auto beside = test.device(carry);
   task.carry_in = inside ? task.x.columns(in, s.p) : beside;
   task.carry_out = inside ? task.x.columns(out, s.p) : beside;
-  task.h = test.device(h);
   task.h_stride = stride;
   task.first = first, task.cols = s.cols, task.block = s.block, task.p = s.p, task.shift = shift, task.down = down;
-  queue.sweep(task);
+  sweep(test, queue, task, h);
   const HostMatrix<T> x_out = test.host(task.x, x), carry_out = test.host(beside, carry);
   HostMatrix<T> x_around = x_out, carry_around = carry_out;
   for (Index k = 0; k < s.count; ++k) {
@@ -143,15 +158,14 @@ TYPED_TEST(Kernels, SweepsWithNarrowCarriesAndUnderConditions) {
     const std::vector<T> h = random_chain<T>(s, stride);
     Sweep<B, T> task;
     task.x = this->upload(x);
-    task.h = this->upload(h);
     task.cols = s.cols, task.block = s.block, task.p = s.p;
     HostMatrix<T> narrow(s.rows, 3);
     narrow.random(95);
     task.carry_in = this->upload(narrow).columns(0, 0);
     task.carry_out = this->upload(narrow).columns(0, 2);
-    this->q().when(this->flag(0)).sweep(task);
+    sweep(*this, this->q().when(this->flag(0)), task, h);
     EXPECT_TRUE(same_bits(this->download(task.x, x).data, x.data));
-    this->q().when(this->flag(1)).sweep(task);
+    sweep(*this, this->q().when(this->flag(1)), task, h);
     Reference expected = to_reference(x), carry(s.rows, s.p);
     sweep_by_loops(expected, carry, h.data(), s, 0, 0, true);
     const HostMatrix<T> result = this->download(task.x, x);

@@ -104,7 +104,8 @@ inline std::string answer(const PeerProgram& program, const std::string& line) {
 inline int serve(const PeerProgram& program) {
   for (std::string line; std::getline(std::cin, line);) {
     try {
-      std::cout << "ok " << answer(program, line) << std::endl;
+      const std::string said = answer(program, line);
+      std::cout << "ok " << said << std::endl;
     } catch (const std::exception& fault) {
       std::cout << "error " << fault.what() << std::endl;
     }

@@ -18,8 +18,9 @@
 // their orthogonal factors become part of the windows.
 //
 // The windows come out as explicit matrices, so that what they do to Q is a product (sweep.hpp). Blocks beyond what one
-// task of the tile kernels takes are factored as matrices of their own. Sources: Hammarling, Lucas, "Updating the QR
-// factorization and the least squares problem" (2008), sections 2 and 3, where nb = 1.
+// task of the tile kernels takes are factored as matrices of their own. On CUDA all of this is done in double for float,
+// too (in_double in tools.hpp). Sources: Hammarling, Lucas, "Updating the QR factorization and the least squares problem"
+// (2008), sections 2 and 3, where nb = 1.
 #pragma once
 
 #include "update/tools.hpp"
@@ -34,6 +35,7 @@ struct Chain {
   Index block = 0;                      // nb
   Index carry = 0;                      // p
   typename B::template Pointer<T> h{};  // (nb + p)² elements a window
+  typename B::template Pointer<double> wide_h{};  // the same before rounding, where they were found in double
   DeviceMatrix<B, T> tail;              // carry x carry, or no columns: then the carry comes out as it is
 
   Index windows() const { return block > 0 ? (cols + block - 1) / block : 0; }
@@ -128,7 +130,8 @@ void down_by_blocks(Tools<B, T>& tools, const Chain<B, T>& chain, const DeviceMa
   }
 }
 
-/// Up, every window one task. Returns the triangle that is left on top.
+/// Up, every window one task. Returns the triangle that is left on top. A window waits for the one below it, but not for
+/// what that one does to m: windows are factored in the side queue.
 template <class B, class T>
 DeviceMatrix<B, T> up_by_tasks(Tools<B, T>& tools, const Chain<B, T>& chain, const DeviceMatrix<B, T>& g,
                                const DeviceMatrix<B, T>& m, bool want_h) {
@@ -147,15 +150,18 @@ DeviceMatrix<B, T> up_by_tasks(Tools<B, T>& tools, const Chain<B, T>& chain, con
   }
   if (full <= last)
     queue.copy(g.block(full * nb, 0, chain.width(full), p), slot(full).block(0, 0, chain.width(full), p), Part::all);
+  typename B::Queue side = queue.side();
+  side.follow(queue);
   for (Index j = last; j >= 0; --j) {
     const Index r = j * nb, cols = chain.width(j);
     const DeviceMatrix<B, T> s = slot(j), bottom = s.block(cols, 0, p, p);
     if (j == last)
-      queue.copy(g.block(r + cols, 0, p, p), bottom, Part::all);
+      side.copy(g.block(r + cols, 0, p, p), bottom, Part::all);
     else
-      queue.copy(slot(j + 1).block(0, 0, p, p), bottom, Part::upper);
+      side.copy(slot(j + 1).block(0, 0, p, p), bottom, Part::upper);
     const auto panel = tools.panel(s, t + j * te);
-    queue.factor(panel);
+    side.factor(panel);
+    queue.follow(side);
     apply_panel(tools, panel, Op::transpose, m.block(r, r, cols + p, m.cols - r));
   }
   // the diagonal blocks of rows that the carry has left, all at once
@@ -214,13 +220,9 @@ DeviceMatrix<B, T> up_by_blocks(Tools<B, T>& tools, const Chain<B, T>& chain, co
   return triangle;
 }
 
-}  // namespace detail
-
-/// Down. m: (carry + cols) rows; its first `triangle` >= cols columns become upper trapezoidal, those after them ride
-/// along. `wanted`: columns of a window, or 0. Without want_h only m is computed.
 template <class B, class T>
-Chain<B, T> chain_down(Tools<B, T>& tools, const DeviceMatrix<B, T>& m, Index carry, Index cols, Index triangle,
-                       Index wanted, bool want_h) {
+Chain<B, T> down(Tools<B, T>& tools, const DeviceMatrix<B, T>& m, Index carry, Index cols, Index triangle, Index wanted,
+                 bool want_h) {
   Chain<B, T> chain;
   chain.cols = cols;
   chain.carry = carry;
@@ -229,9 +231,9 @@ Chain<B, T> chain_down(Tools<B, T>& tools, const DeviceMatrix<B, T>& m, Index ca
   if (want_h) chain.h = tools.scratch.template take<T>(chain.windows() * order * order);
   if (cols > 0 && carry > 0) {
     if (one_task(tools, order, chain.block))
-      detail::down_by_tasks(tools, chain, m, want_h);
+      down_by_tasks(tools, chain, m, want_h);
     else
-      detail::down_by_blocks(tools, chain, m, want_h);
+      down_by_blocks(tools, chain, m, want_h);
   }
   if (triangle > cols && carry > 0) {
     chain.tail = tools.scratch.template matrix<T>(carry, carry);
@@ -240,13 +242,9 @@ Chain<B, T> chain_down(Tools<B, T>& tools, const DeviceMatrix<B, T>& m, Index ca
   return chain;
 }
 
-/// Up. g: (cols + carry) x p, where carry = p, or cols = 0 and carry <= p; destroyed. m: the same rows; on entry upper
-/// trapezoidal with zeros in the rows of the carry below column m.cols, its element (0, 0) on the diagonal of R; on
-/// return upper trapezoidal from row `carry` on, with its first `carry` rows full. `corner` (carry x p) := the triangle
-/// that is left of g.
 template <class B, class T>
-Chain<B, T> chain_up(Tools<B, T>& tools, const DeviceMatrix<B, T>& g, const DeviceMatrix<B, T>& m, Index carry,
-                     Index cols, const DeviceMatrix<B, T>& corner, Index wanted, bool want_h) {
+Chain<B, T> up(Tools<B, T>& tools, const DeviceMatrix<B, T>& g, const DeviceMatrix<B, T>& m, Index carry, Index cols,
+               const DeviceMatrix<B, T>& corner, Index wanted, bool want_h) {
   Chain<B, T> chain;
   chain.down = false;
   chain.cols = cols;
@@ -266,10 +264,74 @@ Chain<B, T> chain_up(Tools<B, T>& tools, const DeviceMatrix<B, T>& g, const Devi
     return chain;
   }
   const bool tasks = one_task(tools, order, carry) && one_task(tools, chain.block, chain.block);
-  tools.queue.copy(
-      tasks ? detail::up_by_tasks(tools, chain, g, m, want_h) : detail::up_by_blocks(tools, chain, g, m, want_h),
-      corner, Part::upper);
+  tools.queue.copy(tasks ? up_by_tasks(tools, chain, g, m, want_h) : up_by_blocks(tools, chain, g, m, want_h), corner,
+                   Part::upper);
   return chain;
+}
+
+/// What was found in double, for an X of T.
+template <class B, class T>
+Chain<B, T> narrowed(Tools<B, T>& tools, const Chain<B, double>& wide, bool want_h) {
+  Chain<B, T> chain;
+  chain.down = wide.down;
+  chain.cols = wide.cols;
+  chain.block = wide.block;
+  chain.carry = wide.carry;
+  const Index order = wide.block + wide.carry, elements = wide.windows() * order * order;
+  if (want_h && elements > 0) {
+    chain.h = tools.scratch.template take<T>(elements);
+    chain.wide_h = wide.h;
+    narrow<B, T>(tools, {wide.h, elements, 1, elements, 0, 1}, {chain.h, elements, 1, elements, 0, 1});
+  }
+  if (wide.tail.cols > 0) {
+    chain.tail = tools.scratch.template matrix<T>(wide.tail.rows, wide.tail.cols);
+    narrow(tools, wide.tail, chain.tail);
+  }
+  return chain;
+}
+
+/// A chain of one large block is a factorization as any other, and done as fast as those are.
+inline bool is_large_block(Index carry, Index cols) {
+  constexpr Index large = 512;
+  return cols == 0 && carry > large;
+}
+
+}  // namespace detail
+
+/// Down. m: (carry + cols) rows; its first `triangle` >= cols columns become upper trapezoidal, those after them ride
+/// along. `wanted`: columns of a window, or 0. Without want_h only m is computed.
+template <class B, class T>
+Chain<B, T> chain_down(Tools<B, T>& tools, const DeviceMatrix<B, T>& m, Index carry, Index cols, Index triangle,
+                       Index wanted, bool want_h) {
+  if constexpr (in_double<B, T>) {
+    if (!detail::is_large_block(carry, cols)) {
+      const DeviceMatrix<B, double> wide = widened(tools, m);
+      const Chain<B, double> chain = detail::down(tools.wide(), wide, carry, cols, triangle, wanted, want_h);
+      narrow(tools, wide, m);
+      return detail::narrowed(tools, chain, want_h);
+    }
+  }
+  return detail::down(tools, m, carry, cols, triangle, wanted, want_h);
+}
+
+/// Up. g: (cols + carry) x p, where carry = p, or cols = 0 and carry <= p; destroyed. m: the same rows; on entry upper
+/// trapezoidal with zeros in the rows of the carry below column m.cols, its element (0, 0) on the diagonal of R; on
+/// return upper trapezoidal from row `carry` on, with its first `carry` rows full. `corner` (carry x p) := the triangle
+/// that is left of g.
+template <class B, class T>
+Chain<B, T> chain_up(Tools<B, T>& tools, const DeviceMatrix<B, T>& g, const DeviceMatrix<B, T>& m, Index carry,
+                     Index cols, const DeviceMatrix<B, T>& corner, Index wanted, bool want_h) {
+  if constexpr (in_double<B, T>) {
+    if (!detail::is_large_block(carry, cols)) {
+      const DeviceMatrix<B, double> wide = widened(tools, m), wide_corner = widened(tools, corner);
+      const Chain<B, double> chain =
+          detail::up(tools.wide(), widened(tools, g), wide, carry, cols, wide_corner, wanted, want_h);
+      narrow(tools, wide, m);
+      narrow(tools, wide_corner, corner);
+      return detail::narrowed(tools, chain, want_h);
+    }
+  }
+  return detail::up(tools, g, m, carry, cols, corner, wanted, want_h);
 }
 
 }  // namespace qrane::update

@@ -3,8 +3,8 @@
 // triangular, so that Q̂ R = (Q̂ S⁻¹) (S R), and d becomes S^-T (d - W e). S is found in double for either scalar.
 //
 // Q̂ S⁻¹ loses orthonormality to rounding times cond(S)², and has what Q had lost, as much larger. The eigenvalues of
-// SᵀS are 1 at most, so that ‖S⁻¹‖² <= ‖S⁻¹‖_F² - (n - 1): a bound from above, read by the host. Up to `direct_limit`
-// that is within the measures; up to `repair_limit` a second pass with the Gram matrix of what came out repairs it
+// SᵀS are 1 at most, so that ‖S⁻¹‖² <= ‖S⁻¹‖_F² - (n - 1), and ‖S⁻¹‖⁴ <= ‖S⁻¹S⁻ᵀ‖_F² - (n - 1), which is much closer where
+// many rows go: bounds from above, read by the host. Up to `direct_limit` that is within the measures; up to `repair_limit` a second pass with the Gram matrix of what came out repairs it
 // (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, ETNA 2015); beyond it, or where S does not exist, the rows go out the
 // orthogonal way. 2 p n² + n³ flops on small matrices, and 1.25 m n² on Q, whose columns are replaced from the right in
 // four panels.
@@ -130,7 +130,15 @@ bool delete_rows_cholesky(Tools<B, T>& tools, Store<B, T>& store, Index k, Index
   const WideFactor<B> first = detail::wide_cholesky(tools, g, failed);
   const double most = bound(first);
   if (!(most <= CholeskyLimits<T>::repair)) return false;
-  const bool repair = most > CholeskyLimits<T>::direct(n);
+  bool repair = most > CholeskyLimits<T>::direct(n);
+  if (repair) {
+    const DeviceMatrix<B, double> square = tools.scratch.template matrix<double>(n, n);
+    queue.gemm(Op::none, Op::transpose, 1.0, first.inverse, first.inverse, 0.0, square);
+    queue.sum_squares(square, sum, sum_scratch);
+    double fourth = 0;
+    queue.download(sum, &fourth, 1);
+    repair = !(std::sqrt(fourth - static_cast<double>(n - 1)) <= CholeskyLimits<T>::direct(n));
+  }
 
   const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(n, n), inverse = tools.scratch.template matrix<T>(n, n);
   const DeviceMatrix<B, T> upper = tools.scratch.template matrix<T>(n, n), r = store.next_r(n, n + nrhs);

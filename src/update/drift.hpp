@@ -112,15 +112,16 @@ double triangle_drift(typename B::Queue& queue, const backend::DeviceMatrix<B, T
   using namespace backend;
   if (a.rows == 0 || a.cols == 0) return 0;
   const Index n = a.cols, vectors = detail::drift_vectors;
-  const Matrix<T> rows = detail::random_signs<T>(a.rows, T(1) / std::sqrt(static_cast<T>(a.rows)));
-  const dense::Temporary<B, T> s(queue, a.rows, vectors), of_a(queue, vectors, n), x(queue, n, vectors),
+  const Matrix<T> rows = detail::random_signs<T>(r.rows, T(1) / std::sqrt(static_cast<T>(std::max<Index>(r.rows, 1))));
+  const dense::Temporary<B, T> s(queue, a.rows, vectors), of_r(queue, vectors, n), x(queue, n, vectors),
       y(queue, n, vectors), upper(queue, r.rows, n), w(queue, r.rows, vectors);
-  dense::load<B, T>(queue, rows.view(), s.matrix);
-  queue.gemm(Op::transpose, Op::none, T(1), s.matrix, a, T(0), of_a.matrix);
+  dense::load<B, T>(queue, rows.view(), w.matrix);
+  queue.copy(r, upper.matrix, Part::upper);
+  queue.gemm(Op::transpose, Op::none, T(1), w.matrix, upper.matrix, T(0), of_r.matrix);  // R's columns are as long as A's
   Matrix<T> host = Matrix<T>::host(vectors, n);
-  dense::store<B, T>(queue, of_a.matrix, host.view());
+  dense::store<B, T>(queue, of_r.matrix, host.view());
   std::vector<double> scale = detail::column_squares(host);
-  for (double& value : scale) value = value > 0 ? std::exp2(-std::rint(std::log2(value) / 2)) : 0;
+  for (double& value : scale) value = value > 0 ? std::exp2(-std::rint(std::log2(value) / 2)) : 1;
   Matrix<T> v = detail::random_signs<T>(n, T(1));
   for (Index c = 0; c < vectors; ++c)
     for (Index j = 0; j < n; ++j) v(j, c) *= static_cast<T>(scale[static_cast<std::size_t>(j)]);
@@ -139,11 +140,8 @@ double triangle_drift(typename B::Queue& queue, const backend::DeviceMatrix<B, T
     return std::sqrt(sum);
   };
   const double whole = total();
-  if (r.rows > 0) {
-    queue.copy(r, upper.matrix, Part::upper);
-    queue.gemm(Op::none, Op::none, T(1), upper.matrix, x.matrix, T(0), w.matrix);
-    queue.gemm(Op::transpose, Op::none, T(-1), upper.matrix, w.matrix, T(1), y.matrix);
-  }
+  queue.gemm(Op::none, Op::none, T(1), upper.matrix, x.matrix, T(0), w.matrix);
+  queue.gemm(Op::transpose, Op::none, T(-1), upper.matrix, w.matrix, T(1), y.matrix);
   const double left = total();
   return left == 0 ? 0 : left / whole;
 }

@@ -61,8 +61,11 @@ class FullQ final : public WholeQ<B, T> {
       extent = std::max(extent, order.extent());
     }
     reserve(extent, most_front);
-    if (reflected > 0)
+    if (reflected > 0) {
       strip_ = tools_.scratch.template matrix<T>(reflected, std::min(extent, strip_rows));
+      if constexpr (in_double<B, T>)
+        wide_strip_ = tools_.scratch.template matrix<double>(reflected, std::min(extent, strip_rows));
+    }
     if (rotated > 0) moved_ = tools_.scratch.template matrix<T>(std::min(extent, strip_rows), rotated);
     sweeps_.clear();
     Index at = front_;
@@ -159,13 +162,20 @@ class FullQ final : public WholeQ<B, T> {
   }
 
   /// X(:, at ..) := X(:, at ..) H, strip by strip of rows: (Hᵀ Xᵀ)ᵀ.
-  void reflect(dense::Factorization<B, T>& f, Index at) {
+  void reflect(Reflectors<B, T>& f, Index at) {
     const Index width = f.plan().rows;
     for (Index row = 0; row < rows(); row += strip_rows) {
       const Index height = std::min(strip_rows, rows() - row);
       const Mat strip = x().block(row, at, height, width), turned = strip_.block(0, 0, width, height);
       tools_.queue.transpose(strip, turned);
-      f.apply(Op::transpose, turned);
+      if constexpr (in_double<B, T>) {
+        const DeviceMatrix<B, double> wide = wide_strip_.block(0, 0, width, height);
+        tools_.queue.widen(turned, wide);
+        f.apply(Op::transpose, wide);
+        tools_.queue.narrow(wide, turned, Part::all);
+      } else {
+        f.apply(Op::transpose, turned);
+      }
       tools_.queue.transpose(turned, strip);
     }
   }
@@ -201,6 +211,7 @@ class FullQ final : public WholeQ<B, T> {
   Buffer<B> memory_;
   Index row_capacity_ = 0, front_ = 0, end_ = 0;
   Mat strip_, moved_;
+  DeviceMatrix<B, double> wide_strip_;
   std::vector<Sweeper<B, T>> sweeps_;
 };
 

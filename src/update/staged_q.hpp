@@ -105,7 +105,7 @@ class StagedQ final : public WholeQ<B, T> {
     Kind kind;
     Index at = 0, p = 0;
     std::vector<Run> runs;  // enter: physical rows
-    std::shared_ptr<dense::Factorization<B, T>> reflectors;
+    std::shared_ptr<Reflectors<B, T>> reflectors;
     Buffer<B> memory;  // of the chain
     Chain<B, T> chain;
     Index a = 0, b = 0;
@@ -128,6 +128,7 @@ class StagedQ final : public WholeQ<B, T> {
     const auto column = [](typename B::template Pointer<T> p, Index count) { return Mat{p, count, 1, count, 0, 1}; };
     if (windows > 0) tools_.queue.copy(column(chain.h, windows), column(data, windows), Part::all);
     chain.h = data;
+    chain.wide_h = {};
     if (tail > 0) {
       const Mat kept{data + windows, chain.tail.rows, chain.tail.cols, chain.tail.rows, 0, 1};
       tools_.queue.copy(chain.tail, kept, Part::all);
@@ -158,7 +159,7 @@ class StagedQ final : public WholeQ<B, T> {
           break;
         }
         case Kind::reflect:
-          stage.reflectors->apply(Op::transpose, work.block(at, 0, stage.reflectors->plan().rows, out.cols));
+          reflect(*stage.reflectors, Op::transpose, work.block(at, 0, stage.reflectors->plan().rows, out.cols));
           break;
         case Kind::chain: apply_chain(stage.chain, Op::transpose, work, at); break;
         default: rotate(work, at, stage.a, stage.b); break;
@@ -183,7 +184,7 @@ class StagedQ final : public WholeQ<B, T> {
           break;
         }
         case Kind::reflect:
-          stage->reflectors->apply(Op::none, work.block(at, 0, stage->reflectors->plan().rows, work.cols));
+          reflect(*stage->reflectors, Op::none, work.block(at, 0, stage->reflectors->plan().rows, work.cols));
           break;
         case Kind::chain: apply_chain(stage->chain, Op::none, work, at); break;
         default: rotate(work, at, stage->b, stage->a); break;
@@ -193,6 +194,17 @@ class StagedQ final : public WholeQ<B, T> {
     const Mat first = work.block(-lowest_, 0, base_rows_, work.cols);
     base_->apply(Op::none, first);
     tools_.queue.copy(first, physical.block(0, 0, base_rows_, work.cols), Part::all);
+  }
+
+  void reflect(Reflectors<B, T>& f, Op op, const Mat& rows) {
+    if constexpr (in_double<B, T>) {
+      const dense::Temporary<B, double> wide(tools_.queue, rows.rows, rows.cols);
+      tools_.queue.widen(rows, wide.matrix);
+      f.apply(op, wide.matrix);
+      tools_.queue.narrow(wide.matrix, rows, Part::all);
+    } else {
+      f.apply(op, rows);
+    }
   }
 
   void apply_chain(const Chain<B, T>& chain, Op op, const Mat& work, Index at) {

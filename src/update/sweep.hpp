@@ -3,6 +3,7 @@
 // else strip by strip of rows, window by window, by products: 2 r (nb + p)² flops a window and r rows.
 #pragma once
 
+#include "backend/wide_sweep.hpp"
 #include "update/chain.hpp"
 
 namespace qrane::update {
@@ -10,6 +11,10 @@ namespace qrane::update {
 template <class B, class T>
 concept HasSweep = requires(typename B::Queue& queue, const backend::Sweep<B, T>& task) {
   queue.sweep(task);
+};
+template <class B, class T>
+concept HasWideSweep = requires(typename B::Queue& queue, const backend::WideSweep<B, T>& task) {
+  queue.wide_sweep(task);
 };
 
 /// Where a chain stands in X; x has all rows, and at least the columns that the windows read and write.
@@ -94,13 +99,13 @@ class Sweeper {
 
  private:
   bool fused() const {
-    if constexpr (HasSweep<B, T>)
+    if constexpr (HasSweep<B, T> || HasWideSweep<B, T>)
       return chain_.cols > 0 && chain_.carry <= tools_->queue.max_sweep_carry(T{}) &&
              chain_.block <= tools_->queue.max_sweep_block(T{});
     return false;
   }
   void run_fused() {
-    if constexpr (HasSweep<B, T>) {
+    if constexpr (HasSweep<B, T> || HasWideSweep<B, T>) {
       backend::Sweep<B, T> task;
       task.x = place_.x;
       task.carry_in = place_.carry_in;
@@ -113,7 +118,10 @@ class Sweeper {
       task.down = chain_.down;
       const bool tail = chain_.tail.cols > 0 && place_.carry_out.cols > 0;
       task.carry_out = tail ? fused_carry_ : place_.carry_out;
-      tools_->queue.sweep(task);
+      if constexpr (HasWideSweep<B, T>)
+        tools_->queue.wide_sweep(backend::WideSweep<B, T>{task, chain_.wide_h});
+      else
+        tools_->queue.sweep(task);
       if (tail)
         tools_->queue.gemm(Op::none, Op::none, T(1), fused_carry_, chain_.tail.columns(0, place_.carry_out.cols), T(0),
                            place_.carry_out);

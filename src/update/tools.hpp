@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -69,16 +70,36 @@ class Scratch {
   Index total_ = 0, used_ = 0;
 };
 
+/// Where sums of float lean to one side, one update adding to the errors of the last, transforms are found in double.
+template <class B, class T>
+constexpr bool in_double = !std::is_same_v<T, double> && requires { requires B::Queue::float_sums_lean; };
+template <class B, class T>
+using TransformScalar = std::conditional_t<in_double<B, T>, double, T>;
+
 template <class B, class T>
 class Tools {
+  std::shared_ptr<Scratch<B>> memory_;
+
  public:
   using Mat = DeviceMatrix<B, T>;
   typename B::Queue queue;
   plan::DeviceProfile profile;
-  Scratch<B> scratch;
+  Scratch<B>& scratch;
 
   Tools(const typename B::Queue& queue_, const plan::DeviceProfile& profile_)
-      : queue(queue_), profile(profile_), scratch(queue_) {}
+      : Tools(queue_, profile_, std::make_shared<Scratch<B>>(queue_)) {}
+  Tools(const typename B::Queue& queue_, const plan::DeviceProfile& profile_, std::shared_ptr<Scratch<B>> memory)
+      : memory_(std::move(memory)), queue(queue_), profile(profile_), scratch(*memory_) {}
+
+  /// The same for what is found in double; pieces of its scratch memory are pieces of this one's.
+  Tools<B, double>& wide() {
+    if (!wide_) {
+      plan::DeviceProfile profile_of_double = profile;
+      profile_of_double.limits = queue.limits(double{});
+      wide_ = std::make_unique<Tools<B, double>>(queue, profile_of_double, memory_);
+    }
+    return *wide_;
+  }
 
   /// With `timed` parts of an update are marked as they end, and `stages` sums their times by name, which waits.
   bool timed = false;
@@ -170,15 +191,18 @@ class Tools {
     scratch.release();
     kept_.clear();
     lists_.clear();
+    wide_.reset();
   }
   /// Forgets them, when there are many; not while one is in use.
   void trim() {
     constexpr std::size_t most_kept = 6, most_lists = 256;
     if (kept_.size() > most_kept) kept_.clear();
     if (lists_.size() > most_lists) lists_.clear();
+    if (wide_) wide_->trim();
   }
 
  private:
+  std::unique_ptr<Tools<B, double>> wide_;
   struct TaskList {
     Buffer<B> memory;
     Index count = 0;
@@ -187,6 +211,18 @@ class Tools {
   std::map<std::pair<Index, Index>, TaskList> lists_;
   std::map<std::tuple<Index, Index, QForm>, std::unique_ptr<dense::Factorization<B, T>>> kept_;
 };
+
+/// A copy in double, in scratch memory.
+template <class B, class T>
+DeviceMatrix<B, double> widened(Tools<B, T>& tools, const DeviceMatrix<B, T>& a) {
+  const DeviceMatrix<B, double> wide = tools.scratch.template matrix<double>(a.rows, a.cols);
+  if (a.rows > 0 && a.cols > 0) tools.queue.widen(a, wide);
+  return wide;
+}
+template <class B, class T>
+void narrow(Tools<B, T>& tools, const DeviceMatrix<B, double>& wide, const DeviceMatrix<B, T>& a) {
+  if (a.rows > 0 && a.cols > 0) tools.queue.narrow(wide, a, Part::all);
+}
 
 /// target := factor * source.
 template <class B, class T>

@@ -24,18 +24,21 @@
 namespace qrane::update {
 
 template <class B, class T>
+using Reflectors = dense::Factorization<B, TransformScalar<B, T>>;
+
+template <class B, class T>
 struct Step {
   enum class Kind { enter, reflect, chain, rotate, leave };
   Kind kind;
   Index at = 0;                                                    // first position, as they are counted before the step
   Index k = 0, p = 0;                                              // enter, leave: rows of A
-  std::shared_ptr<dense::Factorization<B, T>> reflectors = {};     // reflect
+  std::shared_ptr<Reflectors<B, T>> reflectors = {};               // reflect
   Chain<B, T> chain = {};
   Index a = 0, b = 0;                                              // rotate
 
   static Step enter(Index k, Index p) { return {.kind = Kind::enter, .k = k, .p = p}; }
   static Step leave(Index k, Index p) { return {.kind = Kind::leave, .k = k, .p = p}; }
-  static Step reflect(Index at, std::shared_ptr<dense::Factorization<B, T>> f) {
+  static Step reflect(Index at, std::shared_ptr<Reflectors<B, T>> f) {
     return {.kind = Kind::reflect, .at = at, .reflectors = std::move(f)};
   }
   static Step windows(Index at, const Chain<B, T>& chain) { return {.kind = Kind::chain, .at = at, .chain = chain}; }
@@ -67,13 +70,20 @@ class WholeQ {
 
 /// A factorization of its own, of block x p, run: its triangle goes back to the block's top, zeros below.
 template <class B, class T>
-std::shared_ptr<dense::Factorization<B, T>> factor_block(Tools<B, T>& tools, const DeviceMatrix<B, T>& block) {
-  auto f = std::make_shared<dense::Factorization<B, T>>(
-      tools.queue, plan::make_plan(tools.profile, block.rows, block.cols, 1, sizeof(T), Options{}));
-  f->run(block);
-  tools.queue.copy(f->r_source(), block.block(0, 0, f->k(), block.cols), Part::upper);
-  if (block.rows > f->k()) tools.queue.fill(block.block(f->k(), 0, block.rows - f->k(), block.cols), T(0), T(0));
-  return f;
+std::shared_ptr<Reflectors<B, T>> factor_block(Tools<B, T>& tools, const DeviceMatrix<B, T>& block) {
+  if constexpr (in_double<B, T>) {
+    const DeviceMatrix<B, double> wide = widened(tools, block);
+    auto f = factor_block(tools.wide(), wide);
+    narrow(tools, wide, block);
+    return f;
+  } else {
+    auto f = std::make_shared<dense::Factorization<B, T>>(
+        tools.queue, plan::make_plan(tools.profile, block.rows, block.cols, 1, sizeof(T), Options{}));
+    f->run(block);
+    tools.queue.copy(f->r_source(), block.block(0, 0, f->k(), block.cols), Part::upper);
+    if (block.rows > f->k()) tools.queue.fill(block.block(f->k(), 0, block.rows - f->k(), block.cols), T(0), T(0));
+    return f;
+  }
 }
 
 /// Shortens what C = QᵀU has below R's rows to a triangle, where that is taller than wide.

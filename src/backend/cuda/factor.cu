@@ -82,7 +82,8 @@ constexpr int window_warps = 8, window_cols = 32;
 /// The same for a few contiguous blocks that everything waits for, of up to Rows * 8 rows: steps as short as they can be.
 /// Thread map: lane c has column c, warp w rows w, w + 8, .... A step broadcasts the pivot column within warps, sums over
 /// the eight by one barrier, and with the sums for the columns at the right gets those for the finished ones, which are
-/// the Gram matrix that T is made from.
+/// the Gram matrix that T is made from. Norms and tau are rounded to nearest: a chain may meet the same lengths thousands
+/// of times (off_unit in update/rows.hpp), and a reciprocal root's error there would be the same each time.
 template <class T, int Rows>
 __global__ void __launch_bounds__(32 * window_warps, 1)
     factor_window_kernel(const std::int32_t* condition, Panel<Cuda, T> panel) {
@@ -128,13 +129,13 @@ __global__ void __launch_bounds__(32 * window_warps, 1)
       const T tail = ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
       const T alpha = shared.pivot_row[buffer][k], pivot = shared.pivot_row[buffer][lane];
       const T tail_squares = __shfl_sync(full_warp, tail, k), squares = fma(alpha, alpha, tail_squares);
-      const T root = reciprocal_root(squares), norm = squares * root;
+      const T norm = sqrt(squares);
       // Comparisons are written so that NaN makes a reflector of NaN rather than none.
       const bool reflects = k < task.rows && !(tail_squares == T(0)) && !(squares < negligible<T>);
       T beta = alpha, tau = T(0), inverse = T(0), dot = T(0);
       if (reflects) {
         beta = -copysign(norm, alpha);
-        tau = fma(abs(alpha), root, T(1));  // (beta - alpha) / beta
+        tau = T(1) + abs(alpha) / norm;  // (beta - alpha) / beta
         inverse = copysign(reciprocal(abs(alpha) + norm), alpha);
         dot = fma(tail, inverse, pivot);
       }

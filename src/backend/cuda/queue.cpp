@@ -315,10 +315,14 @@ void Queue::gather_columns(DeviceMatrix<Cuda, T> source, const std::int32_t* col
   launch_gather_columns(launch(), source, columns, target);
 }
 
-template <class T>
-void Queue::sweep(const Sweep<Cuda, T>& task) {
+void Queue::sweep(const Sweep<Cuda, double>& task) {
   const DeviceScope scope(state_->device());
   launch_sweep(launch(), task);
+}
+
+void Queue::wide_sweep(const WideSweep<Cuda, float>& task) {
+  const DeviceScope scope(state_->device());
+  launch_wide_sweep(launch(), task);
 }
 
 template <class T>
@@ -408,7 +412,6 @@ void Queue::multiply_full(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
   template Index Queue::pivoted_factor_scratch_bytes<T>(Index, Index, T) const;                          \
   template void Queue::pivoted_factor<T>(const PivotedFactor<Cuda, T>&, Scratch<Cuda>);                  \
   template void Queue::gather_columns<T>(DeviceMatrix<Cuda, T>, const std::int32_t*, DeviceMatrix<Cuda, T>); \
-  template void Queue::sweep<T>(const Sweep<Cuda, T>&);                                                  \
   template void Queue::update_rows<T>(const RowUpdate<Cuda, T>&);                                        \
   template void Queue::make_rotations<T>(const Rotations<Cuda, T>&);                                     \
   template void Queue::rotate<T>(const Rotate<Cuda, T>&);                                                \

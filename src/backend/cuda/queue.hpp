@@ -15,6 +15,7 @@
 
 #include "backend/cuda/launch.hpp"
 #include "backend/cuda/rotate.hpp"
+#include "backend/cuda/sweep.hpp"
 #include "backend/fronts.hpp"
 
 struct CUevent_st;
@@ -174,9 +175,11 @@ class Queue {
   template <class T>
   void gather_columns(DeviceMatrix<Cuda, T> source, const std::int32_t* columns, DeviceMatrix<Cuda, T> target);
 
-  // Optional in the vocabulary: updates.
-  template <class T>
-  void sweep(const Sweep<Cuda, T>& task);
+  // Optional in the vocabulary: updates. Sums of float on tensor cores are cut off rather than rounded, and updates would
+  // add that up: chains of float are found, and go over Q, in double.
+  static constexpr bool float_sums_lean = true;
+  void sweep(const Sweep<Cuda, double>& task);
+  void wide_sweep(const WideSweep<Cuda, float>& task);
   template <class T>
   static Index max_sweep_carry(T) {
     return sweep_carry;

@@ -137,11 +137,11 @@ __global__ void __launch_bounds__(front_threads)
     const T f = x[(i - 1) * ld] / scale;
     x[(i - 1) * ld] = 0;
     if (i <= heights) {
-      const T g = i == heights ? last : sqrt(squares), square = f * f + g * g;
-      const T inverse = square > T(0) ? rsqrt(square) : T(1);
+      T c, s;
+      givens(f, i == heights ? last : sqrt(squares), c, s);  // normalized where squares vanish, too
+      if (s == T(0) && f < T(0)) c = T(-1);                  // the next one takes the sum's positive root for this column
       T* cs = task.cs + 2 * (heights - i);
-      cs[0] = square == T(0) ? T(1) : f * inverse;
-      cs[1] = g * inverse;
+      cs[0] = c, cs[1] = s;
     }
     squares += f * f;
   }

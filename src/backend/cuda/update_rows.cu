@@ -356,14 +356,20 @@ __global__ void __launch_bounds__(threads) update_rows_kernel(const std::int32_t
     const int last = min(n, static_cast<int>(threadIdx.x | 31u) + 1) - 1;
     if (threadIdx.x < n) turn_up(s.r + threadIdx.x, s.ld(n), s.rotations + (in + row) * n, last, T(0));
   }
-  __syncthreads();
+  // threads that have no column of R bring the first columns of d up to date meanwhile
+  if (out == 0) __syncthreads();
+  const int d_col = static_cast<int>(threadIdx.x) - max_update_cols;
+  if (d_col >= 0 && d_col < min(Index(d_cols), task.d.cols)) update_d(task, s, n, 0, d_col);
+  if (out > 0) __syncthreads();
   T* g_r = task.r.data + blockIdx.x * task.r.stride;
   for (int j = warp; j < n; j += threads / 32)
     for (int i = threadIdx.x % 32; i <= j; i += 32) g_r[i + j * task.r.ld] = s.r[i * s.ld(n) + j] * s.unscale[j];
   for (Index first = 0; first < task.d.cols; first += d_cols) {
-    if (first > 0) move_d<false>(task, s.d, n, first);
-    __syncthreads();
-    if (threadIdx.x < min(Index(d_cols), task.d.cols - first)) update_d(task, s, n, first, threadIdx.x);
+    if (first > 0) {
+      move_d<false>(task, s.d, n, first);
+      __syncthreads();
+      if (threadIdx.x < min(Index(d_cols), task.d.cols - first)) update_d(task, s, n, first, threadIdx.x);
+    }
     __syncthreads();
     move_d<true>(task, s.d, n, first);
     __syncthreads();
