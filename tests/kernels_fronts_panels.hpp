@@ -25,7 +25,7 @@ void expect_panel(const HostFronts<T>& before, const HostFronts<T>& after, Index
   Reference a(panel.height, n);
   for (Index j = 0; j < n; ++j) {
     for (Index i = 0; i < panel.height; ++i) a(i, j) = before.matrix(f, first + i, begin + j);
-    for (Index i = first + panel.height; i < rows; ++i) ASSERT_EQ(before.matrix(f, i, begin + j), T(0));
+    for (Index i = first + panel.height; i < rows; ++i) ASSERT_EQ(after.matrix(f, i, begin + j), T(0)) << i << ", " << j;
   }
   const Reference qta = reflected(v, t, a);
   Index live = 0, live_pivots = 0;
