@@ -71,9 +71,9 @@ TYPED_TEST_SUITE(BatchApply, Everywhere, Names);
 TYPED_TEST(BatchApply, QTransposedTimesAIsR) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : shapes())
-    for (const Algorithm algorithm : this->algorithms()) {
+    for (const Algorithm algorithm : in_turn(this->algorithms())) {
       SCOPED_TRACE(to_string(s) + " " + qrane::to_string(algorithm));
-      const Index count = 5, k = std::min(s.rows, s.cols);
+      const Index count = small_run() ? 2 : 5, k = std::min(s.rows, s.cols);
       const auto a = this->hostile_batch(s, count);
       const auto f = qr<T>(this->context(), this->batch(a, s.cols), this->with(QForm::implicit, algorithm));
       const auto r = this->host(f.r());
@@ -94,7 +94,7 @@ TYPED_TEST(BatchApply, QTransposedTimesAIsR) {
 TYPED_TEST(BatchApply, ManyColumnsAtATime) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : {Shape{20, 6}, Shape{60, 40}}) {
-    const Index count = 3, wide = 150;
+    const Index count = small_run() ? 1 : 3, wide = 150;
     const auto f = qr<T>(this->context(), this->batch(random_normal<T>(s.rows, s.cols * count, 1), s.cols));
     const auto c = random_normal<T>(s.rows, wide * count, 2);
     auto back = c;
@@ -173,7 +173,7 @@ TYPED_TEST(BatchApply, ResultsStayWithinTheirMatrices) {
 TYPED_TEST(BatchApply, InPlaceIsAsGood) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : shapes())
-    for (const bool beside : {false, true}) {  // one after the other, or one under the other in one tall matrix
+    for (const bool beside : in_turn({false, true})) {  // one after the other, or one under the other in one tall matrix
       SCOPED_TRACE(to_string(s) + (beside ? " side by side" : ""));
       const Index count = 4;
       const auto a = this->hostile_batch(s, count);
@@ -266,7 +266,7 @@ TYPED_TEST(BatchApply, SolvesEveryMatrixAsAlone) {
       all.cols += s.cols;
     }
     const auto rhs = random_normal<T>(s.rows, nrhs * count, 8);
-    for (const QForm form : {QForm::implicit, QForm::thin}) {
+    for (const QForm form : in_turn({QForm::implicit, QForm::thin})) {
       if (s.rows < s.cols && form == QForm::thin) continue;  // alone it needs reflectors, too
       const auto f = qr<T>(this->context(), this->batch(all, s.cols), this->with(form));
       const auto solution = f.solve(this->batch(rhs, nrhs));

@@ -56,7 +56,7 @@ TYPED_TEST_SUITE(BatchQr, Everywhere, Names);
 
 /// all_combos, and the algorithm for batches.
 std::vector<Combo> batch_combos() {
-  std::vector<Combo> list = all_combos();
+  std::vector<Combo> list = legal_combos();
   for (const QForm q : {QForm::implicit, QForm::thin, QForm::none, QForm::lapack, QForm::full})
     list.push_back({Algorithm::householder, q});
   return list;
@@ -66,12 +66,12 @@ TYPED_TEST(BatchQr, EveryMatrixIsGoodAmongHostileNeighbours) {
   std::vector<Shape> shapes = {{32, 8}, {16, 16}, {7, 12}, {130, 9}, {33, 1}, {1, 1}};
   if (this->thorough) shapes.insert(shapes.end(), {{64, 33}, {257, 40}, {31, 31}, {65, 64}});
   for (const Shape s : shapes)
-    for (const Combo combo : in_turn(batch_combos(), 7)) {
+    for (const Combo combo : in_turn(batch_combos(), 3)) {
       if (!legal(combo, s) || combo.algorithm == Algorithm::cholesky_qr) continue;
       if (!this->thorough && combo.algorithm == Algorithm::blocked && s.rows > 100) continue;
       SCOPED_TRACE(label("batch", s, combo, {16, 2, 4}));
-      const auto all = this->hostile_batch(s, static_cast<Index>(hostile::inputs<typename TypeParam::Scalar>().size()));
-      for (const Tree tree : {Tree{}, Tree{16, 2, 4}}) {
+      const auto all = this->hostile_batch(s, small_run() ? 3 : static_cast<Index>(hostile::inputs<typename TypeParam::Scalar>().size()));
+      for (const Tree tree : in_turn({Tree{}, Tree{16, 2, 4}})) {
         const auto f = qr<typename TypeParam::Scalar>(this->context(), this->side_by_side(all, s.cols), options_for(combo, tree));
         this->expect_good(all, s.cols, f, combo.q);
       }
@@ -96,7 +96,7 @@ TYPED_TEST(BatchQr, HouseholderTakesOneMatrix) {
 
 TYPED_TEST(BatchQr, CountsFromNoneToMany) {
   using T = typename TypeParam::Scalar;
-  for (const Index count : {0, 1, 2, 31, 32, 33, 257}) {
+  for (const Index count : some_of<Index>({0, 1, 2, 31, 32, 33, 257}, 2)) {
     SCOPED_TRACE(count);
     const auto all = random_normal<T>(13, 5 * count, 3);
     const auto f = qr<T>(this->context(), BatchView<const T>{this->columns_view(all, 5), 13 * 5, count});

@@ -18,7 +18,7 @@ TYPED_TEST(Kernels, FactorsWholePanelsOfABatch) {
     for (const auto& [m, widest] : {std::pair<Index, Index>{64, 32}, {1, 1}, {7, 7}, {65, 31}, {129, 16}, {300, 32},
                                     {512, 32}, {1000, 32}, {2048, 5}}) {
       const Index n = std::min(widest, limits.whole_panel_elements / Index(std::bit_ceil(std::uint64_t(m))));
-      for (int kind = 0; kind < int(PanelKind::kinds); ++kind) {
+      for (const int kind : in_turn(numbers(int(PanelKind::kinds)))) {
         SCOPED_TRACE(testing::Message() << m << " x " << n << " kind " << kind);
         const auto a = panel_input<T>(PanelKind(kind), m, n, 2);
         HostMatrix<T> panel = a, t(n, n, 1, 2), v(m, n, 0, 2);

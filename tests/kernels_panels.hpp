@@ -225,7 +225,7 @@ TYPED_TEST(Kernels, FactorsBlocksOfManySizes) {
   const Limits limits = this->q().limits(T{});
   const Index tallest = std::min<Index>(limits.max_block_rows, 1024);  // the CPU's has no bound
   for (Index n : {1, 2, 7, 8, 9, 16, 17, 31, 32})
-    for (Index m : {Index(1), Index(2), Index(17), Index(31), Index(32), Index(33), Index(97), tallest}) {
+    for (Index m : in_turn({Index(1), Index(2), Index(17), Index(31), Index(32), Index(33), Index(97), tallest}, 3)) {
       if (n > limits.max_panel_cols || m > limits.max_block_rows) continue;
       SCOPED_TRACE(testing::Message() << m << " x " << n);
       // Two blocks in each of two matrices, of which the second is shorter, at column 2.
@@ -253,7 +253,7 @@ TYPED_TEST(Kernels, FactorsTreesOfTriangles) {
   using T = typename TestFixture::T;
   const Limits limits = this->q().limits(T{});
   for (Index n : {1, 2, 8, 15, 16, 17, 32})
-    for (Index count : {1, 2, 3, 4, 7}) {
+    for (Index count : in_turn({1, 2, 3, 4, 7}, 2)) {
       if (n > limits.max_panel_cols || count * n > limits.max_block_rows) continue;
       SCOPED_TRACE(testing::Message() << count << " heads of " << n);
       const Index stride = n + count % 3;

@@ -29,8 +29,17 @@ TYPED_TEST(Kernels, FactorsWithPivots) {
   if constexpr (requires(Queue& queue, const PivotedFactor<B, T>& task, Scratch<B> scratch) {
                   queue.pivoted_factor(task, scratch);
                 }) {
-    for (const auto& [rows, cols, steps] : std::vector<std::tuple<Index, Index, Index>>{
-             {1, 1, 1}, {1, 9, 1}, {9, 1, 1}, {33, 33, 33}, {40, 300, 40}, {300, 40, 40}, {72, 500, 20}, {3000, 5, 5}, {260, 250, 250}}) {
+    for (const auto& [rows, cols, steps] :
+         some_of<std::tuple<Index, Index, Index>>({{33, 33, 33},
+                                                   {1, 1, 1},
+                                                   {1, 9, 1},
+                                                   {40, 300, 40},
+                                                   {9, 1, 1},
+                                                   {300, 40, 40},
+                                                   {3000, 5, 5},
+                                                   {72, 500, 20},
+                                                   {260, 250, 250}},
+                                                  3)) {
       SCOPED_TRACE(testing::Message() << rows << " x " << cols << ", " << steps << " steps");
       HostMatrix<T> a(rows, cols, 3), packed(rows, cols, 2);
       a.random(70);

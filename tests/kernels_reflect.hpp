@@ -77,7 +77,7 @@ TYPED_TEST(Kernels, FactorsPanelsColumnByColumn) {
   if constexpr (FactorsPanels<B, T>) {
     if (this->q().max_householder_rows(T{}) == 0) GTEST_SKIP() << "not on this device";
     for (const auto& [m, n] : {std::pair<Index, Index>{64, 64}, {1, 1}, {7, 7}, {65, 33}, {300, 64}, {1100, 5}})
-      for (int kind = 0; kind < int(PanelKind::kinds); ++kind) {
+      for (const int kind : in_turn(numbers(int(PanelKind::kinds)))) {
         SCOPED_TRACE(testing::Message() << m << " x " << n << " kind " << kind);
         const auto a = panel_input<T>(PanelKind(kind), m, n, 2);
         HostMatrix<T> panel = a, t(n, n, 1, 2), v(m, n, 0, 2), y(m, n, 1, 2);
@@ -106,7 +106,7 @@ TYPED_TEST(Kernels, ReflectsPanelsThroughTheGramMatrix) {
   using B = typename TestFixture::B;
   if constexpr (ReflectsPanels<B, T>) {
     for (const auto& [m, n] : {std::pair<Index, Index>{128, 64}, {1, 1}, {14, 7}, {166, 33}, {300, 48}, {1100, 5}})
-      for (int kind = 0; kind < int(PanelKind::kinds); ++kind)
+      for (const int kind : in_turn(numbers(int(PanelKind::kinds)), 2))
         for (const double limit : {sizeof(T) == 4 ? 1e7 : 100.0, -1.0}) {
           SCOPED_TRACE(testing::Message() << m << " x " << n << " kind " << kind << " limit " << limit);
           const auto a = panel_input<T>(PanelKind(kind), m, n, 1);

@@ -277,8 +277,8 @@ TYPED_TEST(Kernels, DecomposesASmallTriangle) {
   using Queue = typename TestFixture::Queue;
   if constexpr (requires(Queue& queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
     for (const Index n : {1, 2, 3, 7, 32, 33, 65, 100})
-      for (const Spectrum kind : {Spectrum::random, Spectrum::identity, Spectrum::zero, Spectrum::deficient,
-                                  Spectrum::clustered, Spectrum::graded}) {
+      for (const Spectrum kind : in_turn({Spectrum::random, Spectrum::identity, Spectrum::zero, Spectrum::deficient,
+                                          Spectrum::clustered, Spectrum::graded})) {
         SCOPED_TRACE(testing::Message() << "n = " << n << ", kind " << int(kind));
         if (n > this->q().max_small_svd()) continue;
         const HostMatrix<double> r = triangle_of(kind, n, 60);
@@ -339,7 +339,8 @@ TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
   if constexpr (requires(Queue& queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
     using Product = typename SmallSvd<B>::Product;
     for (const Index n : {1, 2, 7, 33, 100})
-      for (const Spectrum kind : {Spectrum::random, Spectrum::zero, Spectrum::deficient, Spectrum::clustered}) {
+      for (const Spectrum kind :
+           in_turn({Spectrum::random, Spectrum::zero, Spectrum::deficient, Spectrum::clustered})) {
         SCOPED_TRACE(testing::Message() << "n = " << n << ", kind " << int(kind));
         if (n > this->q().max_small_svd()) continue;
         HostMatrix<double> r = triangle_of(kind, n, 62), g(n, n, 1), v(n, n, 2), product(n, n, 1);

@@ -24,10 +24,13 @@
 
 #include "backend/kernels.hpp"
 #include "backend/sketch.hpp"
+#include "support/small_run.hpp"
 
 namespace qrane::backend::test {
 
 using Wide = long double;
+
+using qrane::test::in_turn, qrane::test::numbers, qrane::test::small_run, qrane::test::some_of;
 
 template <class T>
 constexpr T canary = static_cast<T>(-7777.25);

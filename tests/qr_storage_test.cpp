@@ -20,7 +20,7 @@ TYPED_TEST(QrStorage, GivesTheSameBitsAndLeavesTheInputAlone) {
   using T = typename TypeParam::Scalar;
   const Context& context = this->context();
   for (const Combo combo : all_combos())
-    for (const Shape s : shapes) {
+    for (const Shape s : in_turn(shapes)) {
       if (!legal(combo, s)) continue;
       const auto a = random_normal<T>(s.rows, s.cols, 3);
       const Options options = options_for(combo, {16, 2, 4});
@@ -44,7 +44,7 @@ TYPED_TEST(QrStorage, WritesRAndQIntoTheCallersMatrices) {
   using T = typename TypeParam::Scalar;
   const Context& context = this->context();
   for (const Combo combo : all_combos())
-    for (const Shape s : shapes) {
+    for (const Shape s : in_turn(shapes)) {
       if (!legal(combo, s)) continue;
       const Index k = std::min(s.rows, s.cols);
       const auto a = random_normal<T>(s.rows, s.cols, 3);
@@ -79,7 +79,7 @@ TYPED_TEST(QrStorage, ApplyWorksInPlaceInEveryLayout) {
     auto want = c;
     f.apply_qt(want.view());
     EXPECT_NE(want, c);
-    for (const Storage storage : all_storages) {
+    for (const Storage storage : in_turn(all_storages, 3)) {
       SCOPED_TRACE(std::string(qrane::to_string(algorithm)) + ", " + to_string(storage));
       Stored<T> stored(context, c, storage);
       f.apply_qt(stored.mutable_view());
@@ -112,7 +112,7 @@ TYPED_TEST(QrStorage, CopiesBetweenAllMemoriesAndLayouts) {
   const Context& context = this->context();
   const auto a = random_normal<T>(13, 6, 6);
   for (const Storage from : all_storages)
-    for (const Storage to : all_storages) {
+    for (const Storage to : in_turn(all_storages)) {
       SCOPED_TRACE(std::string(to_string(from)) + " to " + to_string(to));
       Stored<T> source(context, a, from), target(context, Dense<T>(13, 6), to);
       context.copy<T>(source.view(), target.mutable_view());
@@ -130,7 +130,7 @@ TYPED_TEST(QrStorage, InPlaceOverwritesTheMatrixWithItsFactors) {
   const Context& context = this->context();
   for (const Combo combo : all_combos()) {
     if (!keeps_reflectors(combo.q)) continue;
-    for (const Shape s : shapes)
+    for (const Shape s : in_turn(shapes))
       for (const Storage storage : in_turn({Storage::device, Storage::device_slack, Storage::device_misaligned})) {
         SCOPED_TRACE(label(to_string(storage), s, combo, {16, 2, 4}));
         const auto a = random_normal<T>(s.rows, s.cols, 8);

@@ -100,7 +100,7 @@ TYPED_TEST(SvdTest, SpectraThatAreKnown) {
 /// From where the Gram matrix will do to where it must not be trusted, and beyond what the precision can tell.
 TYPED_TEST(SvdTest, EveryConditionNumber) {
   using T = typename TypeParam::Scalar;
-  for (const double condition : some_of({1.0, 1e1, 1e2, 1e3, 5e3, 9e3, 1.1e4, 1e5, 1e7, 1e10, 1e15, 1e20}, 3))
+  for (const double condition : some_of({1.0, 1e1, 1e2, 1e3, 5e3, 9e3, 1.1e4, 1e5, 1e7, 1e10, 1e15, 1e20}, 4))
     for (const Shape s : {Shape{150, 12}, Shape{160, 40}, Shape{40, 160}}) {
       SCOPED_TRACE(to_string(s) + ", condition " + std::to_string(condition));
       const auto a = geometric_spectrum<T>(s.rows, s.cols, condition, 9);
@@ -140,7 +140,7 @@ TYPED_TEST(SvdTest, EveryStorageGivesTheSameBitsWhereTheInputLives) {
   for (const Shape s : {Shape{60, 7}, Shape{7, 60}}) {
     const auto a = random_normal<T>(s.rows, s.cols, 7);
     const auto want = svd<T>(this->context(), a.view());
-    for (const Storage storage : all_storages) {
+    for (const Storage storage : in_turn(all_storages, 3)) {
       SCOPED_TRACE(to_string(s) + ", " + to_string(storage));
       Stored<T> stored(this->context(), a, storage);
       const auto got = svd<T>(this->context(), stored.view());

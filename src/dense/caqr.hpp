@@ -25,15 +25,16 @@
 
 namespace qrane::dense {
 
-/// All panels of q.v in place.
+/// All panels of q.v in place. `alone`: on this queue, since the one beside it has other work.
 template <class B, class T>
-void caqr(typename B::Queue& queue, const ImplicitQ<B, T>& q) {
+void caqr(typename B::Queue& queue, const ImplicitQ<B, T>& q, bool alone = false) {
   const auto& panels = q.stages->schedule.panels;
   const Index n = q.v.cols;
-  auto side = panels.size() > 2 ? queue.side() : queue;
+  const bool looks_ahead = !alone && panels.size() > 2;
+  auto side = looks_ahead ? queue.side() : queue;
   side.follow(queue);
   for (const PanelTree& panel : panels) {
-    const Index right = panel.col + panel.cols, rest = panels.size() > 2 ? std::min(right + panel.cols, n) : right;
+    const Index right = panel.col + panel.cols, rest = looks_ahead ? std::min(right + panel.cols, n) : right;
     for (const Level& level : panel.levels) {
       if (level.tree)
         side.factor_tree(q.panel(level));

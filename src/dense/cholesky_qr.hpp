@@ -21,6 +21,10 @@
 //                 Szyld, Boman, Yamazaki, arXiv 2309.05868): Q1 is nearly orthonormal to kappa near 1 / eps
 //     tree        when the second guard refuses: CAQR overwrites R and Q.
 //
+// Where nothing but the tree follows a factor that is no preconditioner (double, too few rows for a sketch) and the backend
+// has two queues, the tree does not wait: it begins beside the first pass, on a copy of A, under a flag that the first
+// stage to answer clears. What it has done by then is not looked at. Such a matrix is small, the device mostly idle.
+//
 // Cost: m n (n + 1) flops and one read of A for R, the same and one write more for Q. Two passes add two times m n^2
 // flops and 4 passes over the data (5 with Q), the sketch one read of A.
 #pragma once
@@ -49,18 +53,21 @@ struct Sketch {
 
 template <class B, class T>
 struct CholeskyWorkspace {
+  using Flag = typename B::template Pointer<std::int32_t>;
+
   backend::DeviceMatrix<B, double> gram, r, inverse, r2;  // n x n
-  typename B::template Pointer<std::int32_t> flags{};     // GuardedCholesky::verdict of the first pass; [4]: to the tree
-  typename B::template Pointer<std::int32_t> failed{};    // a flag of the caller's, which is 0; null: flags[4]
+  Flag flags{};                         // see below
+  Flag failed{};                        // a flag of the caller's, which is 0; null: one of `flags`
   typename B::template Pointer<double> condition{};
-  backend::DeviceMatrix<B, T> v;        // m x n: the sketch, then Q1, then the fall-back's reflectors
+  backend::DeviceMatrix<B, T> v;        // m x n: the sketch, then Q1
+  backend::DeviceMatrix<B, T> tree_v;   // m x n: the fall-back's reflectors; v unless the tree starts early
+  bool early_tree = false;
   typename B::template Pointer<T> t{};  // T factors of the sketch's tree and of the fall-back's
   backend::Scratch<B> scratch;
 
-  static constexpr Index flag_count = 8;
-
   CholeskyWorkspace() = default;
-  CholeskyWorkspace(Carver<B>& carver, Index rows, Index cols, Index t_elements) {
+  CholeskyWorkspace(Carver<B>& carver, Index rows, Index cols, Index t_elements, bool early = false)
+      : early_tree(early) {
     gram = carver.template matrix<double>(cols, cols);
     r = carver.template matrix<double>(cols, cols);
     inverse = carver.template matrix<double>(cols, cols);
@@ -68,6 +75,7 @@ struct CholeskyWorkspace {
     flags = carver.template take<std::int32_t>(flag_count);
     condition = carver.template take<double>(2);
     v = carver.template matrix<T>(rows, cols);
+    tree_v = early_tree ? carver.template matrix<T>(rows, cols) : v;
     t = carver.template take<T>(t_elements);
     // double copies of row chunks of A and of the product; large enough for the products to run at full rate
     constexpr Index chunk_bytes = Index{256} << 20;
@@ -75,13 +83,18 @@ struct CholeskyWorkspace {
     scratch.data = carver.template take<std::byte>(scratch.bytes);
   }
 
-  typename B::template Pointer<std::int32_t> to_tree() const { return failed ? failed : flags + 4; }
+  static constexpr Index first_at = 1, second_at = 5, failed_at = 9, flag_count = 10;
+  Flag unanswered() const { return flags; }                  // an early tree's condition, set at first
+  Flag first_verdict() const { return flags + first_at; }    // GuardedCholesky::verdict
+  Flag second_verdict() const { return flags + second_at; }  // the same, with an early tree
+  Flag to_tree() const { return failed ? failed : flags + failed_at; }
 
   /// The same memory for a smaller matrix.
   CholeskyWorkspace leading(Index rows, Index cols) const {
     CholeskyWorkspace w = *this;
     for (auto* a : {&w.gram, &w.r, &w.inverse, &w.r2}) *a = a->block(0, 0, cols, cols);
     w.v = w.v.block(0, 0, rows, cols);
+    w.tree_v = w.tree_v.block(0, 0, rows, cols);
     return w;
   }
 };
@@ -89,11 +102,12 @@ struct CholeskyWorkspace {
 /// The stage that answered, from the flags on the device; waits.
 template <class B, class T>
 Stage stage_of(typename B::Queue& queue, const CholeskyWorkspace<B, T>& work) {
-  std::int32_t flags[5] = {};
-  queue.download(work.flags, flags, 5);
-  if (flags[0] != 0) return Stage::one_pass;
-  if (flags[4] != 0) return Stage::tree;
-  return sizeof(T) == 4 || flags[3] == 0 ? Stage::two_passes : Stage::sketch;
+  using Work = CholeskyWorkspace<B, T>;
+  std::int32_t flags[Work::flag_count] = {};
+  queue.download(work.flags, flags, Work::flag_count);
+  if (flags[Work::first_at] != 0) return Stage::one_pass;
+  if (flags[Work::failed_at] != 0) return Stage::tree;
+  return sizeof(T) == 4 || flags[Work::first_at + 3] == 0 ? Stage::two_passes : Stage::sketch;
 }
 
 /// The guarded factor of work.gram into r and work.inverse; limits and flags are the caller's.
@@ -141,6 +155,18 @@ void precondition(typename B::Queue& queue, const Sketch<B>& sketch, const backe
   }
 }
 
+/// Whether the tree starts beside the guard: where nothing else is left when the first pass fails.
+template <class B, class T>
+constexpr bool starts_tree_early(int passes, Index sketch_rows) {
+  return requires { requires B::Queue::has_side; } && sizeof(T) == 8 && passes > 1 && sketch_rows == 0;
+}
+
+/// Something else has answered: under that condition the rest of an early tree does nothing.
+template <class B, class T>
+void call_off_tree(typename B::Queue queue, const CholeskyWorkspace<B, T>& work) {
+  queue.fill(backend::DeviceMatrix<B, float>{cast_pointer<float>(work.unanswered()), 1, 1, 1, 0, 1}, 0.0f, 0.0f);
+}
+
 /// R and thin Q from two passes, under the queue's condition; work.to_tree() is set when Q1 is not as it should be.
 template <class B, class T>
 void two_passes(typename B::Queue& queue, const Sketch<B>& sketch, const backend::DeviceMatrix<B, T>& a,
@@ -151,10 +177,12 @@ void two_passes(typename B::Queue& queue, const Sketch<B>& sketch, const backend
   queue.gram(work.v, work.gram, work.scratch);
   auto second = cholesky_task<B, T>(work, work.r2);
   second.failed = work.to_tree();
+  if (work.early_tree) second.verdict = work.second_verdict();
   // Orthonormal columns have n. double: as for one pass. float: what Q1's own rounding leaves in a column,
   // 2^-24 sqrt(n) times ‖R̂2^-1‖ = limit / sqrt(n), is half of the 30 p 2^-24 allowed.
   second.limit = second.fit_limit = sizeof(T) == 8 ? std::sqrt(n * (2 * n + 10)) : 15 * (n + 10);
   queue.guarded_cholesky(second);
+  if (work.early_tree) call_off_tree(queue.when(work.second_verdict()), work);
   queue.multiply_wide(work.r2, work.r, work.gram, work.scratch);  // R = R2 P
   queue.narrow(work.gram, r, backend::Part::upper);
   if (q.cols > 0) queue.multiply_wide(work.v, work.inverse, q, work.scratch);
@@ -167,22 +195,32 @@ void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const 
                  const backend::DeviceMatrix<B, T>& q, const CholeskyGuard& guard,
                  const CholeskyWorkspace<B, T>& work) {
   using namespace backend;
+  using Work = CholeskyWorkspace<B, T>;
   const bool thin = q.cols > 0, repairs = guard.passes > 1;
   // whether a first factor that is no preconditioner leaves another
   const bool rescues = sizeof(T) == 4 || sketch.rows > 0;
-  constexpr Index flags = CholeskyWorkspace<B, T>::flag_count * sizeof(std::int32_t) / sizeof(T);
-  queue.fill(DeviceMatrix<B, T>{cast_pointer<T>(work.flags), flags, 1, flags, 0, 1}, T(0), T(0));
-  const auto within = work.flags, beyond = work.flags + 1, fit = work.flags + 2, hopeless = work.flags + 3;
+  queue.fill(DeviceMatrix<B, float>{cast_pointer<float>(work.flags), Work::flag_count, 1, Work::flag_count, 0, 1}, 0.0f,
+             1.0f);  // unanswered, and nothing else
+  const auto within = work.first_verdict(), beyond = within + 1, fit = within + 2, hopeless = within + 3;
+  const ImplicitQ<B, T> implicit{&tree, work.tree_v, work.t};
+  auto side = work.early_tree ? queue.side() : queue;
+  side.follow(queue);
 
   queue.gram(a, work.gram, work.scratch);
   auto first = cholesky_task<B, T>(work, work.r);
-  first.verdict = work.flags;
+  first.verdict = work.first_verdict();
   first.limit = guard.limit;
   // n 2^-53 kappa^2 <= 1/64: what the rounding of G may take from the orthogonality of A R^-1
   const double fit_limit = std::sqrt(0x1p47 / static_cast<double>(std::max<Index>(a.cols, 1)));
   first.fit_limit = repairs ? std::max(guard.limit, fit_limit) : guard.limit;
   if (!repairs || !rescues) first.failed = work.to_tree();
   queue.guarded_cholesky(first);
+  if (work.early_tree) {
+    call_off_tree(queue.when(within), work);
+    auto early = side.when(work.unanswered());
+    early.copy(a, work.tree_v, Part::all);
+    caqr(early, implicit, true);
+  }
   queue.narrow(work.r, r, Part::upper);
   if (thin) {
     auto good = queue.when(within);
@@ -192,12 +230,14 @@ void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const 
     auto hard = queue.when(rescues ? beyond : fit);
     two_passes(hard, sketch, a, r, q, hopeless, work);
   }
+  queue.follow(side);
   // the way back
   auto fallback = queue.when(work.to_tree());
-  fallback.copy(a, work.v, Part::all);
-  const ImplicitQ<B, T> implicit{&tree, work.v, work.t};
-  caqr(fallback, implicit);
-  fallback.copy(work.v.block(0, 0, r.rows, r.cols), r, Part::upper);
+  if (!work.early_tree) {
+    fallback.copy(a, work.tree_v, Part::all);
+    caqr(fallback, implicit);
+  }
+  fallback.copy(work.tree_v.block(0, 0, r.rows, r.cols), r, Part::upper);
   if (thin) form_q(fallback, implicit, q);
 }
 

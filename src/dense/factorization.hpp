@@ -42,7 +42,8 @@ struct Pieces {
     if (plan.q == QForm::full) q_ = carver.template matrix<T>(m, m, batch);
     if (plan.algorithm == Algorithm::cholesky_qr) {
       const Index t_elements = std::max(schedule_of(plan, m, k).t_elements, schedule_of(plan, plan.sketch_rows, k).t_elements);
-      cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, t_elements);
+      const bool early = starts_tree_early<B, T>(plan.passes, plan.sketch_rows);
+      cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, t_elements, early);
       return;
     }
     if (plan.absorbing_units > 0) {
@@ -260,6 +261,8 @@ class Factorization : Pieces<B, T> {
       tree_ = std::make_unique<DeviceSchedule<B>>(
           queue_, make_schedule(rows, plan_.cols, plan_.count, plan_.panel_cols, shape));
     }
+    if (plan_.algorithm == Algorithm::cholesky_qr && starts_tree_early<B, T>(plan_.passes, plan_.sketch_rows))
+      (void)queue_.side();  // now: making one allocates
     if (plan_.sketch_rows > 0) {
       sketch_.rows = plan_.sketch_rows;
       sketch_.tree = std::make_unique<DeviceSchedule<B>>(

@@ -21,7 +21,7 @@ inline std::string to_string(Combo c) {
 }
 
 /// Every legal pair of algorithm and form.
-inline const std::vector<Combo>& all_combos() {
+inline const std::vector<Combo>& legal_combos() {
   static const std::vector<Combo> combos = [] {
     std::vector<Combo> list;
     for (Algorithm a : {Algorithm::automatic, Algorithm::tsqr, Algorithm::caqr, Algorithm::blocked})
@@ -32,6 +32,9 @@ inline const std::vector<Combo>& all_combos() {
   }();
   return combos;
 }
+
+/// What a test goes through.
+inline std::vector<Combo> all_combos() { return thirds_in_turn(legal_combos()); }
 
 /// Cholesky QR takes tall matrices, TSQR one panel: 32 columns are legal on every device.
 inline bool legal(Combo c, Shape s) {
@@ -66,11 +69,11 @@ inline bool keeps_reflectors(QForm q) { return q == QForm::implicit || q == QFor
 /// Every legal pair that gives the m x m Q; not for tall matrices.
 inline std::vector<Combo> combos_of_full_q() {
   std::vector<Combo> combos;
-  for (const Combo c : all_combos())
+  for (const Combo c : legal_combos())
     if (keeps_reflectors(c.q)) combos.push_back(c);
   for (Algorithm a : {Algorithm::automatic, Algorithm::tsqr, Algorithm::caqr, Algorithm::blocked})
     combos.push_back({a, QForm::full});
-  return combos;
+  return thirds_in_turn(combos);
 }
 
 }  // namespace qrane::test

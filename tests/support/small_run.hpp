@@ -42,4 +42,21 @@ auto in_turn(std::initializer_list<U> list, std::size_t few = 1) {
   return in_turn<std::initializer_list<U>>(list, few);
 }
 
+/// 0, 1, ... count - 1.
+inline std::vector<int> numbers(int count) {
+  std::vector<int> list;
+  for (int k = 0; k < count; ++k) list.push_back(k);
+  return list;
+}
+
+/// The list; in a small run every third of it, the next third at each call: of a list ordered by two things, some of each.
+template <class U>
+std::vector<U> thirds_in_turn(const std::vector<U>& list) {
+  static std::size_t next = 0;
+  if (!small_run()) return list;
+  std::vector<U> some;
+  for (std::size_t i = next++ % 3; i < list.size(); i += 3) some.push_back(list[i]);
+  return some;
+}
+
 }  // namespace qrane::test

@@ -276,7 +276,7 @@ __device__ void add_product(WarpTile<T, tree>& tile, const T (&w)[parts][4], VTi
 template <class T, int NB, bool tree>
 __global__ void __launch_bounds__(256, 2)
     apply_kernel(const std::int32_t* condition, Apply<Cuda, T> apply, ApplyShape<T, NB> shape) {
-  if (skipped(condition)) return;
+  if (block_skipped(condition)) return;
   extern __shared__ __align__(16) unsigned char s_bytes[];
   const VTile<T> s_v{reinterpret_cast<T*>(s_bytes), shape.v_ld()};
   T* const s_t = s_v.data + shape.v_size();

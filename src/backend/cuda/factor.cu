@@ -16,7 +16,7 @@ namespace {
 /// Thread map: thread t owns rows t + k * Threads. Shared memory: PanelShared, and V (dynamic).
 template <class T, int NB, int Rows, int Threads, int Blocks, bool tree>
 __global__ void __launch_bounds__(Threads, Blocks) factor_kernel(const std::int32_t* condition, Panel<Cuda, T> panel) {
-  if (skipped(condition)) return;
+  if (block_skipped(condition)) return;
   using Tile = PanelTile<T, NB, Rows, Threads>;
   __shared__ typename Tile::Shared shared;
   extern __shared__ __align__(16) unsigned char s_v[];
@@ -87,7 +87,7 @@ constexpr int window_warps = 8, window_cols = 32;
 template <class T, int Rows>
 __global__ void __launch_bounds__(32 * window_warps, 1)
     factor_window_kernel(const std::int32_t* condition, Panel<Cuda, T> panel) {
-  if (skipped(condition)) return;
+  if (block_skipped(condition)) return;
   __shared__ PanelShared<T, window_cols, window_warps> shared;
   const BlockTask task = panel.tasks[blockIdx.x];
   const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size, cols = task.cols;

@@ -238,9 +238,11 @@ class Seat {
   int box_parity_ = 0, across_parity_ = 0, within_parity_ = 0;
 };
 
-/// What all blocks have seen in a sweep.
-__device__ inline Seen gather(const Table& table, const Seen& own) {
-  __shared__ float s_seen[most_blocks][2];
+/// What all blocks have seen in a sweep. One sweep's numbers may still be read while another block, done with the next
+/// sweep, sends that one's: hence two places.
+__device__ inline Seen gather(const Table& table, const Seen& own, int sweep) {
+  __shared__ float s_both[2][most_blocks][2];
+  float(*const s_seen)[2] = s_both[sweep % 2];
   __shared__ int s_most[2];
   if (threadIdx.x == 0) s_most[0] = s_most[1] = 0;
   __syncthreads();
@@ -275,7 +277,7 @@ __device__ int run(const Table& table, Seat<both>& seat, double accuracy) {
     Seen seen;
     if (seat.taken())
       for (int round = 0; round < 2 * table.seats - 1; ++round) seat.round(round == 0, tolerance, seen);
-    seen = gather(table, seen);
+    seen = gather(table, seen, k);
     if (4.0 * seen.cosine * seen.mixing <= accuracy || k == most_sweeps) return k;
   }
 }

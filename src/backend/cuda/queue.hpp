@@ -63,6 +63,7 @@ class Queue {
   /// Replaces a condition that this queue has.
   Queue when(const std::int32_t* condition) const;
   /// On a stream of its own that goes before this one's where both have work.
+  static constexpr bool has_side = true;
   Queue side() const;
   void follow(const Queue& other);
   template <class T>

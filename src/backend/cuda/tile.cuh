@@ -16,6 +16,13 @@ namespace qrane::backend::cuda {
 inline constexpr int warp_size = 32;
 inline constexpr unsigned full_warp = 0xffffffffu;
 
+/// skipped() for all threads of a block alike, though the condition may change while the launch runs: a tree that is
+/// called off (dense/cholesky_qr.hpp).
+__device__ inline bool block_skipped(const std::int32_t* condition) {
+  if (condition == nullptr) return false;
+  return __syncthreads_and(*static_cast<const volatile std::int32_t*>(condition) == 0) != 0;
+}
+
 /// The same value, but hidden from the compiler: addresses made from it are computed anew rather than kept in registers
 /// since an earlier use.
 __device__ inline int anew(int x) {
