@@ -19,6 +19,17 @@ struct Output {
 /// Nothing that exists is touched. Throws Error{invalid_argument} or Error{file}.
 void check_outputs(const std::vector<Output>& outputs);
 
+/// How most commands end: in the precision asked for, or f32 where all input is `single`, with every output writable,
+/// --json among them, work(T{}, context, precision) on the device asked for.
+template <class Work>
+int run_on_device(const CommonOptions& common, bool single, std::vector<Output> outputs, Work work) {
+  const Precision precision = pick_precision(common, single ? Precision::f32 : Precision::f64);
+  outputs.push_back({"--json", common.json, false});
+  check_outputs(outputs);
+  const Context context = make_context(common, precision);
+  return with_scalar(precision, [&](auto scalar) { return work(scalar, context, precision); });
+}
+
 /// Writes the JSON beside `path` and renames; nothing for an empty path.
 void write_json(const std::string& path, const Json& json);
 

@@ -41,11 +41,18 @@ int factor(const PivotedRequest& request, const Context& context, Precision prec
   say("matrix         ", request.a, ": ", shape(a.rows, a.cols));
   say("device         ", describe_line(context, precision));
   say("pivots         ", to_string(f.pivoting()));
-  say("rank           ", rank, " of ", std::min(a.rows, a.cols), "  (diagonal elements above ", brief(f.tolerance()), ")");
+  say("rank           ", rank, " of ", std::min(a.rows, a.cols), "  (diagonal elements above ", brief(f.tolerance()),
+      ")");
   say("time           ", brief(seconds), " s, set-up included");
   Json json = describe(context, precision);
-  json.update({{"file", request.a}, {"rows", a.rows}, {"cols", a.cols}, {"pivoting", to_string(f.pivoting())},
-               {"rank", rank}, {"full_rank", std::min(a.rows, a.cols)}, {"tolerance", f.tolerance()}, {"seconds", seconds}});
+  json.update({{"file", request.a},
+               {"rows", a.rows},
+               {"cols", a.cols},
+               {"pivoting", to_string(f.pivoting())},
+               {"rank", rank},
+               {"full_rank", std::min(a.rows, a.cols)},
+               {"tolerance", f.tolerance()},
+               {"seconds", seconds}});
   const auto columns = f.permutation();
   const Matrix<T> r = on_host(context, f.r());
   Matrix<T> q;
@@ -81,10 +88,10 @@ int run_pivoted(const PivotedRequest& request) {
   pivoting_from_string(request.pivoting);  // a wrong name is refused before a large file is read
   pick_precision(request.common, Precision::f64);
   const bool single = io::probe_matrix(request.a).single_precision;
-  const Precision precision = pick_precision(request.common, single ? Precision::f32 : Precision::f64);
-  check_outputs({{"--r", request.r}, {"--q", request.q}, {"--perm", request.perm}, {"--json", request.common.json, false}});
-  const Context context = make_context(request.common, precision);
-  return with_scalar(precision, [&](auto scalar) { return factor<decltype(scalar)>(request, context, precision); });
+  return run_on_device(request.common, single, {{"--r", request.r}, {"--q", request.q}, {"--perm", request.perm}},
+                       [&](auto scalar, const Context& context, Precision precision) {
+                         return factor<decltype(scalar)>(request, context, precision);
+                       });
 }
 
 }  // namespace qrane::cli

@@ -151,8 +151,8 @@ int run_with_pivots(const QrOptions& options) {
   check(options.algorithm == "automatic", bad, "--algorithm ", options.algorithm, ": --pivot takes --pivoting instead");
   check(!options.explain, bad, "--explain: --pivot has no plan to print");
   pick_mode(options);
-  return run_pivoted({options.common, options.a, options.r, options.q, options.perm, options.pivoting, options.tolerance,
-                      options.truncate});
+  return run_pivoted({options.common, options.a, options.r, options.q, options.perm, options.pivoting,
+                      options.tolerance, options.truncate});
 }
 
 int run_without_spreading(const QrOptions& options) {
@@ -162,7 +162,8 @@ int run_without_spreading(const QrOptions& options) {
   check(!options.pivot, bad, "--pivot: a sparse matrix is factored with rank detection instead");
   check(options.q.empty() && (options.mode.empty() || options.mode == "r"), bad,
         "--sparse makes R alone: a sparse Q is not written");
-  check(options.algorithm == "automatic", bad, "--algorithm ", options.algorithm, ": --sparse takes --ordering instead");
+  check(options.algorithm == "automatic", bad, "--algorithm ", options.algorithm,
+        ": --sparse takes --ordering instead");
   check(!options.explain, bad, "--explain: the shape of a sparse factorization is what `qrane analyze` prints");
   return run_sparse_qr({options.common, options.a, options.r, options.perm, options.ordering, options.tolerance,
                         options.sparse_options});
@@ -174,18 +175,16 @@ int run(const QrOptions& options) {
                 ": there is an ordering with --sparse only");
   check_no_sparse_options(options.sparse_options);
   if (options.pivot) return run_with_pivots(options);
-  detail::check(options.perm.empty(), ErrorCode::invalid_argument, "--perm: there is a permutation with --pivot or --sparse only: ",
-                options.perm);
+  detail::check(options.perm.empty(), ErrorCode::invalid_argument,
+                "--perm: there is a permutation with --pivot or --sparse only: ", options.perm);
   const Mode mode = pick_mode(options);
   algorithm_from_string(options.algorithm);  // a wrong name is refused before a large file is read
   pick_precision(options.common, Precision::f64);
   const bool single = io::probe_matrix(options.a).single_precision;
-  const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
-  check_outputs({{"--r", options.r}, {"--q", options.q}, {"--json", options.common.json, false}});
-  const Context context = make_context(options.common, precision);
-  return with_scalar(precision, [&](auto scalar) {
-    return factor<decltype(scalar)>(options, mode, context, precision);
-  });
+  return run_on_device(options.common, single, {{"--r", options.r}, {"--q", options.q}},
+                       [&](auto scalar, const Context& context, Precision precision) {
+                         return factor<decltype(scalar)>(options, mode, context, precision);
+                       });
 }
 
 }  // namespace

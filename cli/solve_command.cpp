@@ -81,15 +81,16 @@ int run(const SolveCommandOptions& options) {
   const io::MatrixFileInfo a = io::probe_matrix(options.a), b = io::probe_matrix(options.b);
   detail::check(a.rows == b.rows, ErrorCode::invalid_argument, options.b, " has ", b.rows, " rows, but ", options.a,
                 " is ", shape(a.rows, a.cols), ": the right-hand sides must have as many rows as the matrix");
-  detail::check(!options.sparse || !options.dense, ErrorCode::invalid_argument, "--sparse and --dense exclude each other");
+  detail::check(!options.sparse || !options.dense, ErrorCode::invalid_argument,
+                "--sparse and --dense exclude each other");
   if (options.sparse || (a.sparse && !options.dense))
     return run_sparse_solve({options.common, options.a, options.b, options.x, options.sparse_options});
   check_no_sparse_options(options.sparse_options);
   const bool single = a.single_precision && b.single_precision;
-  const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
-  check_outputs({{"--x", options.x}, {"--json", options.common.json, false}});
-  const Context context = make_context(options.common, precision);
-  return with_scalar(precision, [&](auto scalar) { return solve<decltype(scalar)>(options, context, precision); });
+  return run_on_device(options.common, single, {{"--x", options.x}},
+                       [&](auto scalar, const Context& context, Precision precision) {
+                         return solve<decltype(scalar)>(options, context, precision);
+                       });
 }
 
 }  // namespace
@@ -104,8 +105,9 @@ Command add_solve_command(CLI::App& parent) {
   app->add_flag("--dense", options->dense, "spread a sparse .mtx out");
   add_sparse_options(*app, options->sparse_options);
   add_common_options(*app, options->common);
-  app->footer("A wide A gets the solution of least norm. A rank-deficient one gets a warning, and the solution of least "
-              "norm if it is dense, a basic one if it is sparse.");
+  app->footer(
+      "A wide A gets the solution of least norm. A rank-deficient one gets a warning, and the solution of least "
+      "norm if it is dense, a basic one if it is sparse.");
   return {app, [options] { return run(*options); }};
 }
 

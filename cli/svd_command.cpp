@@ -86,11 +86,10 @@ int decompose(const SvdCommandOptions& options, const Context& context, Precisio
 int run(const SvdCommandOptions& options) {
   pick_precision(options.common, Precision::f64);
   const bool single = io::probe_matrix(options.a).single_precision;
-  const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
-  check_outputs({{"--u", options.u}, {"--s", options.s}, {"--vt", options.vt}, {"--json", options.common.json, false}});
-  const Context context = make_context(options.common, precision);
-  return with_scalar(precision,
-                     [&](auto scalar) { return decompose<decltype(scalar)>(options, context, precision); });
+  return run_on_device(options.common, single, {{"--u", options.u}, {"--s", options.s}, {"--vt", options.vt}},
+                       [&](auto scalar, const Context& context, Precision precision) {
+                         return decompose<decltype(scalar)>(options, context, precision);
+                       });
 }
 
 }  // namespace

@@ -227,12 +227,10 @@ int run(const UpdateCommandOptions& options) {
   bool single = true;
   for (const std::string& path : {options.a, wish.file, options.b, options.e})
     if (!path.empty()) single = io::probe_matrix(path).single_precision && single;
-  const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
-  check_outputs({{"--r", options.r}, {"--q", options.q}, {"--x", options.x}, {"--json", options.common.json, false}});
-  const Context context = make_context(options.common, precision);
-  return with_scalar(precision, [&](auto scalar) {
-    return update<decltype(scalar)>(options, wish, form, context, precision);
-  });
+  return run_on_device(options.common, single, {{"--r", options.r}, {"--q", options.q}, {"--x", options.x}},
+                       [&](auto scalar, const Context& context, Precision precision) {
+                         return update<decltype(scalar)>(options, wish, form, context, precision);
+                       });
 }
 
 }  // namespace

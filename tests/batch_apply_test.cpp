@@ -23,7 +23,8 @@ int geqrf(Dense<double>& a, std::vector<double>& tau) {
 
 /// Some whole in one launch where the backend does that, some of one panel, some of several and of several blocks.
 const std::vector<Shape>& shapes() {
-  static const std::vector<Shape> list = {{1, 1}, {5, 3}, {3, 5}, {16, 16}, {40, 7}, {64, 20}, {70, 33}, {90, 90}, {150, 140}};
+  static const std::vector<Shape> list = {{1, 1},   {5, 3},   {3, 5},   {16, 16},  {40, 7},
+                                          {64, 20}, {70, 33}, {90, 90}, {150, 140}};
   return list;
 }
 
@@ -162,7 +163,8 @@ TYPED_TEST(BatchApply, ResultsStayWithinTheirMatrices) {
         if (on_device) memory = this->host(device);
         const auto& want = is_q ? q : r;
         for (Index e = 0; e < memory.rows; ++e) {
-          const Index at = e - 1, b = e > 0 ? at / stride : 0, i = e > 0 ? at % stride % ld : -1, j = e > 0 ? at % stride / ld : -1;
+          const Index at = e - 1, b = e > 0 ? at / stride : 0, i = e > 0 ? at % stride % ld : -1,
+                      j = e > 0 ? at % stride / ld : -1;
           const bool inside = e > 0 && i < rows && j < cols;
           ASSERT_EQ(memory(e, 0), inside ? want(i, b * cols + j) : T(77)) << "element " << e;
         }
@@ -173,7 +175,8 @@ TYPED_TEST(BatchApply, ResultsStayWithinTheirMatrices) {
 TYPED_TEST(BatchApply, InPlaceIsAsGood) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : shapes())
-    for (const bool beside : in_turn({false, true})) {  // one after the other, or one under the other in one tall matrix
+    for (const bool beside :
+         in_turn({false, true})) {  // one after the other, or one under the other in one tall matrix
       SCOPED_TRACE(to_string(s) + (beside ? " side by side" : ""));
       const Index count = 4;
       const auto a = this->hostile_batch(s, count);
@@ -273,7 +276,8 @@ TYPED_TEST(BatchApply, SolvesEveryMatrixAsAlone) {
       const auto x = this->host(solution.x);
       ASSERT_TRUE(has_shape(x, s.cols, nrhs * count));
       for (Index b = 0; b < count; ++b) {
-        const auto alone = qr<T>(this->context(), this->one(all, b, s.cols).view()).solve(this->one(rhs, b, nrhs).view());
+        const auto alone =
+            qr<T>(this->context(), this->one(all, b, s.cols).view()).solve(this->one(rhs, b, nrhs).view());
         EXPECT_EQ(solution.rank[static_cast<std::size_t>(b)], alone.rank) << b;
         EXPECT_TRUE(columns_agree(this->one(x, b, nrhs), this->host(alone.x), s.rows, s.cols, 200)) << b;
       }

@@ -70,9 +70,11 @@ TYPED_TEST(BatchQr, EveryMatrixIsGoodAmongHostileNeighbours) {
       if (!legal(combo, s) || combo.algorithm == Algorithm::cholesky_qr) continue;
       if (!this->thorough && combo.algorithm == Algorithm::blocked && s.rows > 100) continue;
       SCOPED_TRACE(label("batch", s, combo, {16, 2, 4}));
-      const auto all = this->hostile_batch(s, small_run() ? 3 : static_cast<Index>(hostile::inputs<typename TypeParam::Scalar>().size()));
+      const auto all = this->hostile_batch(
+          s, small_run() ? 3 : static_cast<Index>(hostile::inputs<typename TypeParam::Scalar>().size()));
       for (const Tree tree : in_turn({Tree{}, Tree{16, 2, 4}})) {
-        const auto f = qr<typename TypeParam::Scalar>(this->context(), this->side_by_side(all, s.cols), options_for(combo, tree));
+        const auto f =
+            qr<typename TypeParam::Scalar>(this->context(), this->side_by_side(all, s.cols), options_for(combo, tree));
         this->expect_good(all, s.cols, f, combo.q);
       }
     }

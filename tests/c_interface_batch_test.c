@@ -3,28 +3,13 @@
  * Batches through the C interface: host memory on every backend, and on CUDA device pointers, a table of addresses and
  * a stream of the caller's. Usage: c_interface_batch_test [cpu|opencl|cuda]; exit status 77 (skip) when it is absent.
  */
-#include <math.h>
-#include <qrane/qrane.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #if QRANE_TEST_CUDA
 #include <cuda_runtime_api.h>
 #endif
 
+#include "support/c_checks.h"
+
 enum { M = 24, N = 5, COUNT = 7, NRHS = 2, A_SIZE = M * N * COUNT };
-
-static int failures = 0;
-#define EXPECT(condition) expect((condition), #condition, __LINE__)
-#define OK(call) expect((call) == QRANE_OK, #call, __LINE__)
-#define FAILS(status, text, call) expect((call) == (status) && strstr(qrane_last_error(), text) != NULL, #call, __LINE__)
-
-static void expect(int condition, const char *text, int line) {
-  if (!condition) {
-    printf("line %d: not true: %s (%s)\n", line, text, qrane_last_error());
-    ++failures;
-  }
-}
 
 static double a[A_SIZE], q[A_SIZE], r[N * N * COUNT], packed[A_SIZE], tau[N * COUNT], c[A_SIZE], b[M * NRHS * COUNT],
     x[N * NRHS * COUNT];
@@ -50,15 +35,6 @@ static qrane_batch_d host_batch(double *data, int64_t rows, int64_t cols) {
   batch.first = qrane_host_d(data, rows, cols, rows);
   batch.stride = rows * cols;
   return batch;
-}
-
-static double difference(const double *u, const double *v, int count) {
-  double largest = 0;
-  int i;
-  for (i = 0; i < count; ++i) {
-    if (!(fabs(u[i] - v[i]) <= largest)) largest = fabs(u[i] - v[i]);
-  }
-  return largest;
 }
 
 /* c := Q R of every matrix. */
@@ -94,7 +70,7 @@ static void test_host(qrane_context *context) {
   OK(qrane_batch_r_d(qr, &r_batch));
   OK(qrane_batch_q_d(qr, &q_batch));
   multiply();
-  EXPECT(difference(a, c, A_SIZE) < 1e-13);
+  EXPECT(largest_difference(a, c, A_SIZE) < 1e-13);
   OK(qrane_batch_reflectors_d(qr, &packed_batch, &tau_batch));
   for (k = 0; k < COUNT; ++k) {
     for (j = 0; j < N; ++j) {
@@ -106,7 +82,7 @@ static void test_host(qrane_context *context) {
   OK(qrane_batch_apply_qt_d(qr, &c_batch));
   for (k = 0; k < COUNT; ++k) EXPECT(fabs(c[k * M * N] - r[k * N * N]) < 1e-13);
   OK(qrane_batch_apply_q_d(qr, &c_batch));
-  EXPECT(difference(a, c, A_SIZE) < 1e-13);
+  EXPECT(largest_difference(a, c, A_SIZE) < 1e-13);
   OK(qrane_batch_solve_d(qr, &b_batch, NULL, &x_batch, ranks));
   for (k = 0; k < COUNT; ++k) {
     EXPECT(ranks[k] == N);
@@ -148,7 +124,7 @@ static void test_table(qrane_context *context) {
   OK(qrane_batch_factor_d(context, &table, NULL, &qr));
   if (qr == NULL) return;
   OK(qrane_batch_r_d(qr, &r_batch));
-  EXPECT(difference(r, r_of_table, N * N * COUNT) == 0);
+  EXPECT(largest_difference(r, r_of_table, N * N * COUNT) == 0);
   qrane_batch_qr_destroy(qr);
 }
 
@@ -186,13 +162,13 @@ static void test_cuda(void) {
   OK(qrane_batch_r_d(of_table, &r_batch));
   cudaMemcpyAsync(r_back, g_r, sizeof r, cudaMemcpyDeviceToHost, stream);
   EXPECT(cudaStreamSynchronize(stream) == cudaSuccess);
-  EXPECT(difference(r, r_back, N * N * COUNT) == 0);
+  EXPECT(largest_difference(r, r_back, N * N * COUNT) == 0);
 
   options.q = QRANE_Q_LAPACK;
   OK(qrane_batch_factor_in_place_d(context, &a_batch, &options, &qr));
   cudaMemcpyAsync(back, g_a, sizeof a, cudaMemcpyDeviceToHost, stream);
   EXPECT(cudaStreamSynchronize(stream) == cudaSuccess);
-  EXPECT(difference(packed, back, A_SIZE) == 0);
+  EXPECT(largest_difference(packed, back, A_SIZE) == 0);
   qrane_batch_qr_destroy(qr);
   qrane_batch_qr_destroy(of_table);
   qrane_context_destroy(context);
@@ -205,9 +181,7 @@ int main(int argc, char **argv) {
   qrane_context_options options = QRANE_CONTEXT_OPTIONS_INIT;
   qrane_device_info info = QRANE_DEVICE_INFO_INIT;
   qrane_context *context = NULL;
-  options.backend = strcmp(name, "cuda") == 0     ? QRANE_BACKEND_CUDA
-                    : strcmp(name, "opencl") == 0 ? QRANE_BACKEND_OPENCL
-                                                  : QRANE_BACKEND_CPU;
+  options.backend = backend_named(name);
   if (qrane_context_create(&options, &context) != QRANE_OK) {
     printf("skipped: %s\n", qrane_last_error());
     return 77;
@@ -224,6 +198,5 @@ int main(int argc, char **argv) {
 #if QRANE_TEST_CUDA
   if (options.backend == QRANE_BACKEND_CUDA) test_cuda();
 #endif
-  if (failures > 0) printf("%d failures\n", failures);
-  return failures > 0;
+  return report_failures();
 }

@@ -3,11 +3,6 @@
  * The C interface on memory and queues of the caller's: a cl_command_queue with cl_mem and offset, a cudaStream_t with
  * device pointers. Usage: c_interface_device_test opencl|cuda; exit status 77 (skip) when it is absent.
  */
-#include <math.h>
-#include <qrane/qrane.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #if QRANE_TEST_OPENCL
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -15,6 +10,8 @@
 #if QRANE_TEST_CUDA
 #include <cuda_runtime_api.h>
 #endif
+
+#include "support/c_checks.h"
 
 enum { M = 200, N = 9, LD = 211, OFFSET = 13, TOTAL = OFFSET + LD * N };
 
@@ -27,15 +24,6 @@ typedef struct device {
   void (*free_memory)(void *memory);
   void *context;
 } device;
-
-static int failures = 0;
-#define EXPECT(condition) expect((condition), #condition, __LINE__)
-static void expect(int condition, const char *text, int line) {
-  if (!condition) {
-    printf("line %d: not true: %s (%s)\n", line, text, qrane_last_error());
-    ++failures;
-  }
-}
 
 #if QRANE_TEST_OPENCL
 static qrane_matrix_d opencl_view(void *memory, int64_t rows, int64_t cols, int64_t ld) {
@@ -116,30 +104,30 @@ static void test(device *d, qrane_context *context) {
   device_a = d->put(d, a, TOTAL), device_b = d->put(d, b, OFFSET + M), device_x = d->put(d, x, OFFSET + N);
   view_a = d->view(device_a, M, N, LD), view_b = d->view(device_b, M, 1, M), view_x = d->view(device_x, N, 1, N);
 
-  EXPECT(qrane_factor_d(context, &view_a, NULL, &qr) == QRANE_OK);
-  EXPECT(qrane_factor_d(context, &host_a, NULL, &of_host) == QRANE_OK);
+  OK(qrane_factor_d(context, &view_a, NULL, &qr));
+  OK(qrane_factor_d(context, &host_a, NULL, &of_host));
   if (qr == NULL || of_host == NULL) return;
-  EXPECT(qrane_r_d(qr, &out) == QRANE_OK);
-  EXPECT(qrane_r_d(of_host, &host_r) == QRANE_OK);
+  OK(qrane_r_d(qr, &out));
+  OK(qrane_r_d(of_host, &host_r));
   EXPECT(memcmp(r, r_host, sizeof r) == 0); /* the same numbers, wherever they came from */
 
-  EXPECT(qrane_solve_d(qr, &view_b, NULL, &view_x, &solution) == QRANE_OK);
+  OK(qrane_solve_d(qr, &view_b, NULL, &view_x, &solution));
   EXPECT(solution.rank == N);
   d->get(d, device_x, x, OFFSET + N);
   for (j = 0; j < OFFSET; ++j) EXPECT(x[j] == -5);
   for (j = 0; j < N; ++j) EXPECT(fabs(x[OFFSET + j] - (j + 1)) < 1e-11);
 
   /* in place, in the caller's memory: Q^T b, then back */
-  EXPECT(qrane_apply_qt_d(qr, QRANE_LEFT, &view_b) == QRANE_OK);
-  EXPECT(qrane_apply_q_d(qr, QRANE_LEFT, &view_b) == QRANE_OK);
-  EXPECT(qrane_context_synchronize(context) == QRANE_OK);
+  OK(qrane_apply_qt_d(qr, QRANE_LEFT, &view_b));
+  OK(qrane_apply_q_d(qr, QRANE_LEFT, &view_b));
+  OK(qrane_context_synchronize(context));
   d->get(d, device_b, back, OFFSET + M);
   for (i = 0; i < OFFSET; ++i) EXPECT(back[i] == 0);
   for (i = 0; i < M; ++i) EXPECT(fabs(back[OFFSET + i] - b[OFFSET + i]) < 1e-12);
 
   /* Q over A, nothing else in that memory touched */
-  EXPECT(qrane_q_d(qr, &view_a) == QRANE_OK);
-  EXPECT(qrane_context_synchronize(context) == QRANE_OK);
+  OK(qrane_q_d(qr, &view_a));
+  OK(qrane_context_synchronize(context));
   d->get(d, device_a, back, TOTAL);
   for (i = 0; i < OFFSET; ++i) EXPECT(back[i] == -77);
   for (j = 0; j < N; ++j) {
@@ -182,15 +170,14 @@ int main(int argc, char **argv) {
   }
   options.backend = cuda ? QRANE_BACKEND_CUDA : QRANE_BACKEND_OPENCL;
   options.stream = d.queue;
-  EXPECT(qrane_context_create(&options, &context) == QRANE_OK);
+  OK(qrane_context_create(&options, &context));
   if (context == NULL) return 1;
-  EXPECT(qrane_context_info(context, &info) == QRANE_OK);
+  OK(qrane_context_info(context, &info));
   if (!info.has_double) {
     printf("skipped: %s has no double precision\n", info.name);
     return 77;
   }
   test(&d, context);
   qrane_context_destroy(context);
-  if (failures > 0) printf("%d failures\n", failures);
-  return failures > 0;
+  return report_failures();
 }

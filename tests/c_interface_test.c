@@ -5,57 +5,14 @@
  * when the backend is absent.
  */
 #include <float.h>
-#include <math.h>
-#include <qrane/qrane.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-static int failures = 0;
-
-#define EXPECT(condition) expect((condition), #condition, __LINE__)
-#define OK(call) expect_ok((call), #call, __LINE__)
-#define FAILS(status, text, call) expect_failure((call), (status), (text), #call, __LINE__)
-
-static void expect(int condition, const char *text, int line) {
-  if (!condition) {
-    printf("line %d: not true: %s\n", line, text);
-    ++failures;
-  }
-}
-
-static void expect_ok(int status, const char *call, int line) {
-  if (status != QRANE_OK) {
-    printf("line %d: %s returned %d (%s): %s\n", line, call, status, qrane_status_name(status), qrane_last_error());
-    ++failures;
-  }
-}
-
-/* The call must return `wanted`, and the sentence must contain `text`. */
-static void expect_failure(int status, int wanted, const char *text, const char *call, int line) {
-  if (status != wanted) {
-    printf("line %d: %s returned %d (%s), not %d\n", line, call, status, qrane_last_error(), wanted);
-    ++failures;
-  } else if (strstr(qrane_last_error(), text) == NULL) {
-    printf("line %d: %s said \"%s\", without \"%s\"\n", line, call, qrane_last_error(), text);
-    ++failures;
-  }
-}
+#include "support/c_checks.h"
 
 enum { M = 60, N = 7, LD = 64 };
 
 /* Deterministic, well conditioned, in [-1, 1]. */
 static double element(int i, int j) { return sin(1.0 + 3.0 * i + 17.0 * j + 0.25 * i * j); }
-
-static double largest_difference_d(const double *a, const double *b, int count) {
-  double largest = 0;
-  int i;
-  for (i = 0; i < count; ++i) {
-    const double difference = fabs(a[i] - b[i]);
-    if (!(difference <= largest)) largest = difference; /* lets NaN through */
-  }
-  return largest;
-}
 
 static void test_double(qrane_context *context, int algorithm, int q_form) {
   static double a[LD * N], q[M * N], full_q[M * M], r[N * N], full_r[M * N], product[M * N], c[M * 2], saved[M * 2];
@@ -96,7 +53,7 @@ static void test_double(qrane_context *context, int algorithm, int q_form) {
       product[i + j * M] = 0;
       for (k = 0; k <= j; ++k) product[i + j * M] += q[i + k * M] * r[k + j * N];
     }
-    EXPECT(largest_difference_d(product + j * M, a + j * LD, M) < 1e-13);
+    EXPECT(largest_difference(product + j * M, a + j * LD, M) < 1e-13);
     for (k = 0; k < N; ++k) {
       double dot = k == j ? -1 : 0;
       for (i = 0; i < M; ++i) dot += q[i + j * M] * q[i + k * M];
@@ -106,7 +63,7 @@ static void test_double(qrane_context *context, int algorithm, int q_form) {
   EXPECT(sqrt(orthogonality) < 1e-13);
 
   OK(qrane_solve_d(qr, &b_view, NULL, &x_view, &solution));
-  EXPECT(largest_difference_d(x, truth, N) < 1e-11);
+  EXPECT(largest_difference(x, truth, N) < 1e-11);
   EXPECT(solution.rank == N && solution.full == N && solution.condition >= 1 && solution.condition < 1e4);
   OK(qrane_solve_d(qr, &b_view, NULL, &x_view, NULL));
 
@@ -115,15 +72,15 @@ static void test_double(qrane_context *context, int algorithm, int q_form) {
     qrane_matrix_d row_view = qrane_host_d(c, 2, M, 2);
     for (i = 0; i < 2 * M; ++i) saved[i] = c[i] = element(i, 3);
     OK(qrane_apply_qt_d(qr, QRANE_LEFT, &c_view));
-    EXPECT(largest_difference_d(c, saved, 2 * M) > 1e-3);
+    EXPECT(largest_difference(c, saved, 2 * M) > 1e-3);
     OK(qrane_apply_q_d(qr, QRANE_LEFT, &c_view));
-    EXPECT(largest_difference_d(c, saved, 2 * M) < 1e-13);
+    EXPECT(largest_difference(c, saved, 2 * M) < 1e-13);
     OK(qrane_apply_q_d(qr, QRANE_RIGHT, &row_view));
     OK(qrane_apply_qt_d(qr, QRANE_RIGHT, &row_view));
-    EXPECT(largest_difference_d(c, saved, 2 * M) < 1e-13);
+    EXPECT(largest_difference(c, saved, 2 * M) < 1e-13);
     OK(qrane_q_d(qr, &full_q_view));
     OK(qrane_r_d(qr, &full_r_view));
-    EXPECT(largest_difference_d(full_q, q, M * N) < 1e-13);
+    EXPECT(largest_difference(full_q, q, M * N) < 1e-13);
     for (j = 0; j < N; ++j) EXPECT(full_r[M - 1 + j * M] == 0);
   }
 
@@ -239,10 +196,10 @@ static void test_pivoted(qrane_context *context) {
       product[i + j * M] = 0;
       for (l = 0; l <= j; ++l) product[i + j * M] += q[i + l * M] * r[l + j * K];
     }
-  EXPECT(largest_difference_d(product, permuted, M * K) < 1e-13);
+  EXPECT(largest_difference(product, permuted, M * K) < 1e-13);
   OK(qrane_pivoted_apply_d(qr, QRANE_LEFT, 1, &c_view));
   OK(qrane_pivoted_apply_d(qr, QRANE_LEFT, 0, &c_view));
-  EXPECT(largest_difference_d(b, c, M) < 1e-13);
+  EXPECT(largest_difference(b, c, M) < 1e-13);
   OK(qrane_pivoted_solve_d(qr, &b_view, NULL, &x_view, &solution));
   EXPECT(solution.rank == K - 1 && solution.full == K);
   EXPECT(fabs(x[0] - x[K - 1]) < 1e-12); /* of least norm: equal columns share */
@@ -461,9 +418,7 @@ static void test_memory_limit(int backend) {
 
 int main(int argc, char **argv) {
   const char *name = argc > 1 ? argv[1] : "cpu";
-  const int backend = strcmp(name, "cuda") == 0     ? QRANE_BACKEND_CUDA
-                      : strcmp(name, "opencl") == 0 ? QRANE_BACKEND_OPENCL
-                                                    : QRANE_BACKEND_CPU;
+  const int backend = backend_named(name);
   qrane_context_options options = QRANE_CONTEXT_OPTIONS_INIT;
   qrane_device_info info = QRANE_DEVICE_INFO_INIT;
   qrane_context *context = NULL;
@@ -497,6 +452,5 @@ int main(int argc, char **argv) {
   qrane_context_destroy(context);
   test_context_errors(backend);
   test_memory_limit(backend);
-  if (failures > 0) printf("%d failures\n", failures);
-  return failures > 0;
+  return report_failures();
 }

@@ -3,24 +3,9 @@
  * Updates through the C interface: every change in the forms thin and R only, right-hand sides carried along, and bad
  * input. Usage: c_interface_update_test [cpu|opencl|cuda]; exit status 77 (skip) when the backend is absent.
  */
-#include <math.h>
-#include <qrane/qrane.h>
-#include <stdio.h>
-#include <string.h>
+#include "support/c_checks.h"
 
 enum { M = 30, N = 6, P = 3, K = 2, NRHS = 2, MOST = (M + P) * (N + P) };
-
-static int failures = 0;
-#define EXPECT(condition) expect((condition), #condition, __LINE__)
-#define OK(call) expect((call) == QRANE_OK, #call, __LINE__)
-#define FAILS(status, text, call) expect((call) == (status) && strstr(qrane_last_error(), text) != NULL, #call, __LINE__)
-
-static void expect(int condition, const char *text, int line) {
-  if (!condition) {
-    printf("line %d: not true: %s (%s)\n", line, text, qrane_last_error());
-    ++failures;
-  }
-}
 
 static double element(int i, int j) { return sin(1.0 + 2.3 * i + 11.7 * j + 0.51 * i * j); }
 
@@ -235,9 +220,7 @@ int main(int argc, char **argv) {
   qrane_device_info info = QRANE_DEVICE_INFO_INIT;
   qrane_context *context = NULL;
   const char *name = argc > 1 ? argv[1] : "cpu";
-  options.backend = strcmp(name, "cuda") == 0     ? QRANE_BACKEND_CUDA
-                    : strcmp(name, "opencl") == 0 ? QRANE_BACKEND_OPENCL
-                                                  : QRANE_BACKEND_CPU;
+  options.backend = backend_named(name);
   if (qrane_context_create(&options, &context) != QRANE_OK) {
     printf("skipped: %s\n", qrane_last_error());
     return 77;
@@ -252,6 +235,5 @@ int main(int argc, char **argv) {
     test_bad_input(context);
   }
   qrane_context_destroy(context);
-  printf(failures == 0 ? "all passed\n" : "%d failures\n", failures);
-  return failures == 0 ? 0 : 1;
+  return report_failures();
 }

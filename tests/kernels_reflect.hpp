@@ -76,7 +76,8 @@ TYPED_TEST(Kernels, FactorsPanelsColumnByColumn) {
   using B = typename TestFixture::B;
   if constexpr (FactorsPanels<B, T>) {
     if (this->q().max_householder_rows(T{}) == 0) GTEST_SKIP() << "not on this device";
-    for (const auto& [m, n] : {std::pair<Index, Index>{64, 64}, {1, 1}, {7, 7}, {65, 33}, {300, 64}, {1100, 5}})
+    for (const auto& [m, n] :
+         some_of<std::pair<Index, Index>>({{7, 7}, {64, 64}, {1, 1}, {65, 33}, {300, 64}, {1100, 5}}, 3))
       for (const int kind : in_turn(numbers(int(PanelKind::kinds)))) {
         SCOPED_TRACE(testing::Message() << m << " x " << n << " kind " << kind);
         const auto a = panel_input<T>(PanelKind(kind), m, n, 2);
@@ -105,7 +106,8 @@ TYPED_TEST(Kernels, ReflectsPanelsThroughTheGramMatrix) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   if constexpr (ReflectsPanels<B, T>) {
-    for (const auto& [m, n] : {std::pair<Index, Index>{128, 64}, {1, 1}, {14, 7}, {166, 33}, {300, 48}, {1100, 5}})
+    for (const auto& [m, n] :
+         some_of<std::pair<Index, Index>>({{14, 7}, {128, 64}, {1, 1}, {166, 33}, {300, 48}, {1100, 5}}, 3))
       for (const int kind : in_turn(numbers(int(PanelKind::kinds)), 2))
         for (const double limit : {sizeof(T) == 4 ? 1e7 : 100.0, -1.0}) {
           SCOPED_TRACE(testing::Message() << m << " x " << n << " kind " << kind << " limit " << limit);

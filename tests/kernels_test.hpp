@@ -135,7 +135,8 @@ class Kernels : public testing::Test {
     std::string reason;
     queue_ = make_queue(reason);
     if (!queue_) GTEST_SKIP() << "no device for backend " << B::name << ": " << reason;
-    if (!queue_->limits(T{}).has_double && sizeof(T) == 8) GTEST_SKIP() << B::name << " device without double precision";
+    if (!queue_->limits(T{}).has_double && sizeof(T) == 8)
+      GTEST_SKIP() << B::name << " device without double precision";
   }
   void TearDown() override {
     if (!queue_) return;
@@ -204,8 +205,8 @@ class Kernels : public testing::Test {
 
   /// |x - y| <= tolerance, NaN failing.
   static void expect_close(Wide x, Wide y, Wide tolerance, const std::string& what) {
-    EXPECT_TRUE(std::fabs(x - y) <= tolerance) << what << ": " << double(x) << " against " << double(y) << ", tolerance "
-                                               << double(tolerance);
+    EXPECT_TRUE(std::fabs(x - y) <= tolerance)
+        << what << ": " << double(x) << " against " << double(y) << ", tolerance " << double(tolerance);
   }
 
  private:
@@ -222,6 +223,7 @@ TYPED_TEST_SUITE(Kernels, KernelTypes);
 #include "kernels_panels.hpp"
 #include "kernels_pivot.hpp"
 #include "kernels_small.hpp"
+#include "kernels_robust_pca.hpp"
 #include "kernels_reflect.hpp"
 #include "kernels_update.hpp"
 #include "kernels_sweep.hpp"

@@ -60,7 +60,8 @@ class LeastSquares : public BackendTest<Where> {
     const auto best_residual = subtract(widen(b), multiply(widen(a), best));
     const auto got = residual(a, x, b);
     for (Index c = 0; c < b.cols; ++c) {
-      const double unit = limit<T>(a.rows, a.cols) * (size(a, best, b, c) + condition * double(column_norm(best_residual, c)));
+      const double unit =
+          limit<T>(a.rows, a.cols) * (size(a, best, b, c) + condition * double(column_norm(best_residual, c)));
       EXPECT_LE(static_cast<double>(norm(subtract(columns(got, c, 1), columns(best_residual, c, 1)))), unit) << c;
       EXPECT_LE(static_cast<double>(norm(subtract(columns(widen(x), c, 1), columns(best, c, 1)))),
                 condition * unit / std::max(1e-300, static_cast<double>(norm(widen(a)))))
@@ -76,8 +77,9 @@ TYPED_TEST(LeastSquares, ManyRightHandSides) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : {Shape{120, 9}, Shape{30, 30}, Shape{31, 30}, Shape{50, 1}})
     for (const Index nrhs : in_turn({1, 3, 70}))
-      for (const double condition : {3.0, 1e3}) {
-        SCOPED_TRACE(to_string(s) + ", " + std::to_string(nrhs) + " right-hand sides, condition " + std::to_string(condition));
+      for (const double condition : in_turn({3.0, 1e3})) {
+        SCOPED_TRACE(to_string(s) + ", " + std::to_string(nrhs) + " right-hand sides, condition " +
+                     std::to_string(condition));
         const auto a = geometric_spectrum<T>(s.rows, s.cols, condition, 1);
         const auto b = random_normal<T>(s.rows, nrhs, 2);
         const auto result = this->solve(a, b);
@@ -95,7 +97,7 @@ TYPED_TEST(LeastSquares, EveryAlgorithm) {
     LeastSquaresOptions options;
     options.algorithm = algorithm;
     this->expect_optimal(a, b, this->solve(a, b, options), 12, 600);
-    for (const QForm form : {QForm::implicit, QForm::thin, QForm::full}) {
+    for (const QForm form : in_turn({QForm::implicit, QForm::thin, QForm::full})) {
       auto f = qr<T>(this->context(), a.view(), options_for({algorithm, form}, {16, 2, 4}));
       LeastSquaresResult<T> result = this->solve(a, b, options);
       result.solution = f.solve(b.view());
@@ -181,7 +183,8 @@ TYPED_TEST(LeastSquares, RankDeficiencyIsReportedAndSolvedAsAsked) {
                             {"rank " + std::to_string(rank), std::to_string(k)}));
         auto f = qr<T>(this->context(), a.view());
         EXPECT_EQ(f.solve(b.view()).rank, rank);
-        EXPECT_TRUE(refuses([&] { f.solve(b.view(), options.solve); }, ErrorCode::rank_deficient, {std::to_string(rank)}));
+        EXPECT_TRUE(
+            refuses([&] { f.solve(b.view(), options.solve); }, ErrorCode::rank_deficient, {std::to_string(rank)}));
       }
 }
 
@@ -272,10 +275,11 @@ TYPED_TEST(LeastSquares, RefusesSizesThatDoNotMatch) {
   const auto a = random_normal<T>(12, 4, 1);
   EXPECT_TRUE(refuses([&] { this->solve(a, Dense<T>(11, 2)); }, bad, {"b", "11", "12"}));
   EXPECT_TRUE(refuses([&] { qr<T>(this->context(), a.view()).solve(Dense<T>(13, 1).view()); }, bad, {"b", "13", "12"}));
-  EXPECT_TRUE(refuses([&] { least_squares<T>(this->context(), a.view(), MatrixView<const T>(nullptr, 12, 1, 12)); }, bad,
-                      {"b", "null"}));
-  EXPECT_TRUE(refuses([&] { least_squares<T>(this->context(), a.view(), MatrixView<const T>(a.values.data(), 12, 1, 3)); },
-                      bad, {"b", "ld", "3"}));
+  EXPECT_TRUE(refuses([&] { least_squares<T>(this->context(), a.view(), MatrixView<const T>(nullptr, 12, 1, 12)); },
+                      bad, {"b", "null"}));
+  EXPECT_TRUE(
+      refuses([&] { least_squares<T>(this->context(), a.view(), MatrixView<const T>(a.values.data(), 12, 1, 3)); }, bad,
+              {"b", "ld", "3"}));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pivoted QR: a valid permutation, A P = Q R by the measures of a factorization, a falling diagonal, ranks that are known,
-// diagonals against LAPACK's geqp3, solutions, and the same bits every time.
+// Pivoted QR: a valid permutation, A P = Q R by the measures of a factorization, a falling diagonal, ranks that are
+// known, diagonals against LAPACK's geqp3, solutions, and the same bits every time.
 #include <qrane/pivoted_qr.hpp>
 
 #include <lapacke.h>
@@ -83,7 +83,8 @@ TYPED_TEST(PivotedQr, RandomizedPivotsAreGood) {
   PivotOptions options;
   options.pivoting = Pivoting::randomized;
   if (this->backend == Backend::opencl) {
-    EXPECT_TRUE(refuses([&] { this->factored(random_normal<T>(9, 4, 1), options); }, ErrorCode::unavailable, {"randomized"}));
+    EXPECT_TRUE(
+        refuses([&] { this->factored(random_normal<T>(9, 4, 1), options); }, ErrorCode::unavailable, {"randomized"}));
     return;
   }
   for (const auto& input : hostile::sweep<T>())
@@ -118,8 +119,8 @@ TYPED_TEST(PivotedQr, AgreesWithGeqp3) {
     Dense<double> packed = convert<double>(a);
     std::vector<lapack_int> pivots(static_cast<std::size_t>(s.cols), 0);
     std::vector<double> tau(static_cast<std::size_t>(s.cols));
-    LAPACKE_dgeqp3(LAPACK_COL_MAJOR, static_cast<lapack_int>(s.rows), static_cast<lapack_int>(s.cols), packed.values.data(),
-                   static_cast<lapack_int>(s.rows), pivots.data(), tau.data());
+    LAPACKE_dgeqp3(LAPACK_COL_MAJOR, static_cast<lapack_int>(s.rows), static_cast<lapack_int>(s.cols),
+                   packed.values.data(), static_cast<lapack_int>(s.rows), pivots.data(), tau.data());
     auto f = this->factored(a);
     const auto columns = f.permutation();
     const auto r = this->host(f.r());
@@ -134,12 +135,13 @@ TYPED_TEST(PivotedQr, RanksThatAreKnown) {
   using T = typename TypeParam::Scalar;
   for (const Shape s : {Shape{60, 12}, Shape{14, 14}, Shape{9, 33}}) {
     const Index k = std::min(s.rows, s.cols);
-    const std::vector<std::pair<const char*, Index>> known = {{"random normal", k},
-                                                              {"zero", 0},
-                                                              {"ones", 1},
-                                                              {"duplicate columns", std::min(s.rows, (s.cols + 1) / 2)},
-                                                              {"product of low rank", hostile::product_rank(s.rows, s.cols)},
-                                                              {"near overflow", k}};
+    const std::vector<std::pair<const char*, Index>> known = {
+        {"random normal", k},
+        {"zero", 0},
+        {"ones", 1},
+        {"duplicate columns", std::min(s.rows, (s.cols + 1) / 2)},
+        {"product of low rank", hostile::product_rank(s.rows, s.cols)},
+        {"near overflow", k}};
     for (const auto& [name, rank] : in_turn(known, 2))
       for (const auto& input : hostile::inputs<T>()) {
         if (std::string(input.name) != name) continue;
@@ -199,7 +201,8 @@ TYPED_TEST(PivotedQr, KahansMatrix) {
   Dense<T> a(n, n);
   for (Index j = 0; j < n; ++j)
     for (Index i = 0; i <= j; ++i)  // the diagonal a little larger, so that no two columns tie
-      a(i, j) = static_cast<T>(i == j ? std::pow(s, double(i)) * (1 + 1e-3 * double(n - i)) : -c * std::pow(s, double(i)));
+      a(i, j) =
+          static_cast<T>(i == j ? std::pow(s, double(i)) * (1 + 1e-3 * double(n - i)) : -c * std::pow(s, double(i)));
   this->expect_pivoted(a, {});
   auto f = this->factored(a);
   for (Index j = 0; j < n; ++j) EXPECT_EQ(f.permutation()[static_cast<std::size_t>(j)], j);
@@ -230,8 +233,8 @@ TYPED_TEST(PivotedQr, AppliesQ) {
   PivotOptions thin;
   thin.q = QForm::thin;
   auto b = random_normal<T>(20, 2, 1);
-  EXPECT_TRUE(refuses([&] { this->factored(random_normal<T>(20, 4, 1), thin).apply_q(b.view()); }, ErrorCode::unavailable,
-                      {"reflectors"}));
+  EXPECT_TRUE(refuses([&] { this->factored(random_normal<T>(20, 4, 1), thin).apply_q(b.view()); },
+                      ErrorCode::unavailable, {"reflectors"}));
 }
 
 TYPED_TEST(PivotedQr, SolvesLeastSquares) {

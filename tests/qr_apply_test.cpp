@@ -101,7 +101,8 @@ TYPED_TEST(QrApply, RefusesWrongSizesAndAbsentQ) {
     auto g = qr<T>(this->context(), a.view(), options);
     Dense<T> d(9, 2);
     EXPECT_TRUE(refuses([&] { g.apply_qt(d.view()); }, ErrorCode::unavailable, {qrane::to_string(form)}));
-    EXPECT_TRUE(refuses([&] { g.q(Columns::full); }, ErrorCode::unavailable, {form == QForm::none ? "none" : "reflectors"}));
+    EXPECT_TRUE(
+        refuses([&] { g.q(Columns::full); }, ErrorCode::unavailable, {form == QForm::none ? "none" : "reflectors"}));
   }
   Options options;
   options.q = QForm::none;

@@ -50,7 +50,7 @@ TYPED_TEST(QrGuard, HoldsOverEveryCondition) {
       std::set<Stage> seen;
       Stage before = Stage::one_pass;
       const double step = sizeof(T) == 4 ? 4 : 40;
-      for (double condition = 1; condition < last; condition *= small_run() ? step * step * step : step) {
+      for (double condition = 1; condition < last; condition *= small_run() ? step * step : step) {
         SCOPED_TRACE(std::string(qrane::to_string(form)) + ", condition " + std::to_string(condition));
         const auto a = geometric_spectrum<T>(m, n, condition, 77);
         auto f = this->factored(a, form);
@@ -109,11 +109,13 @@ TYPED_TEST(QrGuard, HoldsForGradedRowsAndScales) {
   for (const double condition : {10.0, 1e5, 0.5 / std::numeric_limits<T>::epsilon()})
     for (const double scale : in_turn({0.0, -far, far}))
       for (const bool graded : {false, true}) {
-        SCOPED_TRACE(testing::Message() << "condition " << condition << ", scale 1e" << scale << (graded ? ", graded" : ""));
+        SCOPED_TRACE(testing::Message() << "condition " << condition << ", scale 1e" << scale
+                                        << (graded ? ", graded" : ""));
         auto a = geometric_spectrum<T>(m, n, condition, 5);
         for (Index j = 0; j < n; ++j)
           for (Index i = 0; i < m; ++i)
-            a(i, j) = static_cast<T>(double(a(i, j)) * std::pow(10.0, scale - (graded ? 6.0 * double(i) / double(m) : 0)));
+            a(i, j) =
+                static_cast<T>(double(a(i, j)) * std::pow(10.0, scale - (graded ? 6.0 * double(i) / double(m) : 0)));
         auto f = this->factored(a, QForm::thin);
         EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r()))) << to_string(f.stage());
         EXPECT_TRUE(is_r_of(a, this->host(this->factored(a, QForm::none).r())));
@@ -141,7 +143,8 @@ TYPED_TEST(QrGuard, GradedColumnsAreEasyAfterScaling) {
   const Index m = 300, n = 12;
   auto a = random_normal<T>(m, n, 3);
   for (Index j = 0; j < n; ++j)
-    for (Index i = 0; i < m; ++i) a(i, j) *= static_cast<T>(std::pow(10.0, (sizeof(T) == 4 ? 1.5 : 10) * (double(j) - 6)));
+    for (Index i = 0; i < m; ++i)
+      a(i, j) *= static_cast<T>(std::pow(10.0, (sizeof(T) == 4 ? 1.5 : 10) * (double(j) - 6)));
   auto f = this->factored(a, QForm::thin);
   EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r())));
   EXPECT_EQ(f.stage(), Stage::one_pass);
@@ -179,7 +182,7 @@ TYPED_TEST(QrGuard, RefactorJudgesAnew) {
 /// what was begun in vain, this time or the last, leaves no trace.
 TYPED_TEST(QrGuard, ATreeCalledOffLeavesNoTrace) {
   using T = typename TypeParam::Scalar;
-  const Index m = 700, n = 70;
+  const Index m = small_run() ? 160 : 700, n = small_run() ? 20 : 70;
   for (const QForm form : {QForm::none, QForm::thin}) {
     std::vector<Dense<T>> inputs;
     for (const double condition : {1.0, 1e4, 1e13}) inputs.push_back(geometric_spectrum<T>(m, n, condition, 31));

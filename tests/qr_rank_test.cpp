@@ -31,7 +31,8 @@ class QrRank : public BackendTest<Where> {
       if (std::isinf(log_magnitude)) {
         EXPECT_EQ(d.log_magnitude, log_magnitude);
       } else {
-        const double terms = double(a.cols + 1) * limit<T>(a.rows, a.cols);  // of R's diagonal; then the sum's own rounding
+        const double terms =
+            double(a.cols + 1) * limit<T>(a.rows, a.cols);  // of R's diagonal; then the sum's own rounding
         EXPECT_NEAR(d.log_magnitude, log_magnitude, terms + 40 * unit_roundoff<double> * std::abs(log_magnitude));
       }
     }
@@ -65,8 +66,10 @@ TYPED_TEST(QrRank, DeterminantsThatAreKnown) {
   this->expect_determinant(this->diagonal({-2}), -1, std::log(2.0), "1 x 1");
   this->expect_determinant(this->diagonal({2, -3, 0.5, -4, -1}), -1, std::log(12.0), "diagonal");
   const double big = hostile::widest_exponent<T>;  // the product would overflow many times
-  this->expect_determinant(this->diagonal(std::vector<double>(20, std::pow(10.0, big))), 1, 20 * big * std::log(10.0), "huge");
-  this->expect_determinant(this->diagonal(std::vector<double>(21, -std::pow(10.0, -big))), -1, -21 * big * std::log(10.0), "tiny");
+  this->expect_determinant(this->diagonal(std::vector<double>(20, std::pow(10.0, big))), 1, 20 * big * std::log(10.0),
+                           "huge");
+  this->expect_determinant(this->diagonal(std::vector<double>(21, -std::pow(10.0, -big))), -1,
+                           -21 * big * std::log(10.0), "tiny");
   this->expect_determinant(Dense<T>(6, 6), 0, -infinity, "zero");
   this->expect_determinant(this->diagonal({1, 2, 0, 3}), 0, -infinity, "a zero on the diagonal");
   this->expect_determinant(Dense<T>(0, 0), 1, 0, "empty");
@@ -93,8 +96,9 @@ TYPED_TEST(QrRank, DeterminantsNeedASquareMatrixAndReflectors) {
   using T = typename TypeParam::Scalar;
   EXPECT_TRUE(refuses([&] { this->factored(random_normal<T>(9, 4, 1)).determinant(); }, ErrorCode::invalid_argument,
                       {"square", "9", "4"}));
-  EXPECT_TRUE(refuses([&] { this->factored(random_normal<T>(4, 4, 1), Algorithm::automatic, QForm::none).determinant(); },
-                      ErrorCode::unavailable, {"reflectors"}));
+  EXPECT_TRUE(
+      refuses([&] { this->factored(random_normal<T>(4, 4, 1), Algorithm::automatic, QForm::none).determinant(); },
+              ErrorCode::unavailable, {"reflectors"}));
 }
 
 /// Inputs of known rank, the first that rounding cannot blur.
@@ -208,7 +212,8 @@ TYPED_TEST(QrRank, ConditionOfAWideTriangle) {
   const Index n = 530;
   auto a = random_normal<T>(n + 40, n, 9);
   for (Index j = 0; j < n; ++j)
-    for (Index i = 0; i < a.rows; ++i) a(i, j) *= static_cast<T>(std::pow(10.0, -3.0 * double((j * 7) % n) / double(n)));
+    for (Index i = 0; i < a.rows; ++i)
+      a(i, j) *= static_cast<T>(std::pow(10.0, -3.0 * double((j * 7) % n) / double(n)));
   auto f = qr<T>(this->context(), a.view());
   const auto r = convert<double>(this->host(f.r()));
   double one_norm = 0, inverse_norm = 0;

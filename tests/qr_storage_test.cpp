@@ -152,7 +152,8 @@ TYPED_TEST(QrStorage, InPlaceRefusesWhatItCannotOverwrite) {
   const Context& context = this->context();
   const auto a = random_normal<T>(20, 4, 9);
   Stored<T> row_major(context, a, Storage::row_major), device(context, a, Storage::device);
-  EXPECT_TRUE(refuses([&] { qr_in_place<T>(context, row_major.mutable_view()); }, ErrorCode::invalid_argument, {"column"}));
+  EXPECT_TRUE(
+      refuses([&] { qr_in_place<T>(context, row_major.mutable_view()); }, ErrorCode::invalid_argument, {"column"}));
   EXPECT_TRUE(row_major.untouched(context));
   for (const QForm form : {QForm::thin, QForm::none}) {
     Options options;

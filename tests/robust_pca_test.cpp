@@ -87,7 +87,8 @@ class RobustPcaTest : public BackendTest<Where> {
                 0.01 * result.residual + 4 * unit_roundoff<T>);
     const auto spectrum = singular_values(widen(l));
     Index rank = 0;
-    while (rank < static_cast<Index>(spectrum.size()) && spectrum[static_cast<std::size_t>(rank)] > 1e-5 * spectrum[0]) ++rank;
+    while (rank < static_cast<Index>(spectrum.size()) && spectrum[static_cast<std::size_t>(rank)] > 1e-5 * spectrum[0])
+      ++rank;
     EXPECT_LE(rank, result.rank);
   }
 };
@@ -111,7 +112,7 @@ TYPED_TEST(RobustPcaTest, SeparatesASyntheticMatrix) {
 
 TYPED_TEST(RobustPcaTest, AlternatingDirectionsSeparateItToo) {
   using T = typename TypeParam::Scalar;
-  const Problem<T> p(this->thorough ? 400 : 200, 40, 2, 0.05, 2);
+  const Problem<T> p(this->thorough && !small_run() ? 400 : 200, 40, 2, 0.05, 2);
   RobustPcaOptions options;
   options.method = RobustPcaMethod::alternating;
   options.tolerance = 1e-5;
@@ -265,7 +266,7 @@ TYPED_TEST(RobustPcaTest, LambdaMovesWhatCountsAsSparse) {
 TYPED_TEST(RobustPcaTest, WatchingChangesNothing) {
   using T = typename TypeParam::Scalar;
   const Problem<T> p(160, 18, 2, 0.05, 12);
-  for (const int most : some_of({1, 7, 8, 9, 1000}, 2))
+  for (const int most : some_of({8, 1, 7, 9, 1000}, 5))
     for (const RobustPcaMethod method : {RobustPcaMethod::inexact_alm, RobustPcaMethod::alternating}) {
       RobustPcaOptions options;
       options.method = method;

@@ -26,7 +26,8 @@ class SvdTest : public BackendTest<Where> {
   /// A = U S Vᵀ, everything scaled so that the largest element of A is near 1.
   static void expect_svd(const Dense<T>& a, const Svd<T>& svd) {
     const Index k = std::min(a.rows, a.cols);
-    const auto u = BackendTest<Where>::host(svd.u), s = BackendTest<Where>::host(svd.s), vt = BackendTest<Where>::host(svd.vt);
+    const auto u = BackendTest<Where>::host(svd.u), s = BackendTest<Where>::host(svd.s),
+               vt = BackendTest<Where>::host(svd.vt);
     ASSERT_TRUE(has_shape(u, a.rows, k));
     ASSERT_TRUE(has_shape(s, k, 1));
     ASSERT_TRUE(has_shape(vt, k, a.cols));
@@ -94,7 +95,8 @@ TYPED_TEST(SvdTest, SpectraThatAreKnown) {
     EXPECT_LE(deficient(j, 0), static_cast<T>(limit<T>(50, 12)) * deficient(0, 0));
   Dense<T> column(40, 1);
   for (Index i = 0; i < 40; ++i) column(i, 0) = T(i % 2 == 0 ? 3 : -3);
-  EXPECT_NEAR(static_cast<double>(this->host(svd<T>(this->context(), column.view()).s)(0, 0)), 3 * std::sqrt(40.0), 1e-4);
+  EXPECT_NEAR(static_cast<double>(this->host(svd<T>(this->context(), column.view()).s)(0, 0)), 3 * std::sqrt(40.0),
+              1e-4);
 }
 
 /// From where the Gram matrix will do to where it must not be trusted, and beyond what the precision can tell.

@@ -89,7 +89,7 @@ class QRStateOf final : public QRState<T> {
 
   void r_into(MatrixView<T> out) override {
     const Plan& p = f_.plan();
-    write_into(out, f_.k(), p.cols, "R", [&](const Mat& target) {
+    dense::write_into<B, T>(f_.queue(), out, f_.k(), p.cols, "R", [&](const Mat& target) {
       f_.queue().copy(f_.r_source(), target, backend::Part::upper);
     });
   }
@@ -97,7 +97,7 @@ class QRStateOf final : public QRState<T> {
   void q_into(MatrixView<T> out) override {
     const Plan& p = f_.plan();
     check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
-    write_into(out, p.rows, f_.k(), "the thin Q", [&](const Mat& target) { write_q(target); });
+    dense::write_into<B, T>(f_.queue(), out, p.rows, f_.k(), "the thin Q", [&](const Mat& target) { write_q(target); });
   }
 
   void apply(MatrixView<T> c, Side side, bool transpose) override {
@@ -238,8 +238,8 @@ class QRStateOf final : public QRState<T> {
   void check_shape(const char* name, const BatchView<U>& a, Index rows, Index cols) const {
     dense::check_batch(name, a);
     check(a.count == f_.plan().count && a.first.rows == rows && a.first.cols == cols, ErrorCode::invalid_argument, name,
-          " is a batch of ", a.count, " of ", a.first.rows, " x ", a.first.cols, " where ", f_.plan().count, " of ", rows,
-          " x ", cols, " are needed");
+          " is a batch of ", a.count, " of ", a.first.rows, " x ", a.first.cols, " where ", f_.plan().count, " of ",
+          rows, " x ", cols, " are needed");
   }
   double relative(double tolerance) const {
     return tolerance >= 0 ? tolerance : dense::default_tolerance<T>(f_.plan().rows, f_.plan().cols);
@@ -255,15 +255,6 @@ class QRStateOf final : public QRState<T> {
   Matrix<T> finish(Matrix<T> m) {
     f_.queue().synchronize();
     return m;
-  }
-
-  /// Lets `write` fill the caller's matrix, through memory of our own only where the kernels cannot reach it.
-  template <class Write>
-  void write_into(MatrixView<T> out, Index rows, Index cols, const char* what, Write write) {
-    dense::check_view("out", out);
-    check(out.rows == rows && out.cols == cols, ErrorCode::invalid_argument, "out is ", out.rows, " x ", out.cols,
-          ", but ", what, " is ", rows, " x ", cols);
-    dense::write_into<B, T>(f_.queue(), out, write);
   }
 
   /// The batch on the device: where it is, or copied into the factorization's memory or a staging buffer.

@@ -103,11 +103,12 @@ class UpdatedStateOf final : public QRState<T> {
     return finish(out.matrix);
   }
   void r_into(MatrixView<T> out) override {
-    write_into(out, f_.k(), f_.plan().cols, "R", [&](const Mat& target) { write_r(target); });
+    dense::write_into<B, T>(f_.queue(), out, f_.k(), f_.plan().cols, "R", [&](const Mat& target) { write_r(target); });
   }
   void q_into(MatrixView<T> out) override {
     check_q();
-    write_into(out, f_.plan().rows, f_.k(), "the thin Q", [&](const Mat& target) { f_.form(target); });
+    dense::write_into<B, T>(f_.queue(), out, f_.plan().rows, f_.k(), "the thin Q",
+                            [&](const Mat& target) { f_.form(target); });
   }
   void apply([[maybe_unused]] MatrixView<T> c, [[maybe_unused]] Side side, [[maybe_unused]] bool transpose) override {
     if constexpr (whole) {
@@ -205,13 +206,6 @@ class UpdatedStateOf final : public QRState<T> {
     Matrix<T> out = dense::export_matrix<B, T>(f_.queue(), a, where_);
     f_.queue().synchronize();
     return out;
-  }
-  template <class Write>
-  void write_into(MatrixView<T> out, Index rows, Index cols, const char* what, Write write) {
-    dense::check_view("out", out);
-    check(out.rows == rows && out.cols == cols, ErrorCode::invalid_argument, "out is ", out.rows, " x ", out.cols,
-          ", but ", what, " is ", rows, " x ", cols);
-    dense::write_into<B, T>(f_.queue(), out, write);
   }
 
   Memory where_;

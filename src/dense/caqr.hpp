@@ -14,8 +14,8 @@
 //      |  |       |     +--+-------
 //
 // Look-ahead: the tree's levels are launches of few blocks that wait for one another, so they run beside the updates.
-// A second queue goes from panel to panel, updating of the trailing columns only the next panel's; the first updates all
-// the rest, one panel behind:
+// A second queue goes from panel to panel, updating of the trailing columns only the next panel's; the first updates
+// all the rest, one panel behind:
 //
 //      second   tree 0 | wait rest by -1 | panel 1 by 0 | tree 1    | wait rest by 0 | panel 2 by 1 | tree 2 ...
 //      first           |  rest by 0 ........................|               | rest by 1 ...

@@ -21,9 +21,10 @@
 //                 Szyld, Boman, Yamazaki, arXiv 2309.05868): Q1 is nearly orthonormal to kappa near 1 / eps
 //     tree        when the second guard refuses: CAQR overwrites R and Q.
 //
-// Where nothing but the tree follows a factor that is no preconditioner (double, too few rows for a sketch) and the backend
-// has two queues, the tree does not wait: it begins beside the first pass, on a copy of A, under a flag that the first
-// stage to answer clears. What it has done by then is not looked at. Such a matrix is small, the device mostly idle.
+// Where nothing but the tree follows a factor that is no preconditioner (double, too few rows for a sketch) and the
+// backend has two queues, the tree does not wait: it begins beside the first pass, on a copy of A, under a flag that
+// the first stage to answer clears. What it has done by then is not looked at. Such a matrix is small, the device
+// mostly idle.
 //
 // Cost: m n (n + 1) flops and one read of A for R, the same and one write more for Q. Two passes add two times m n^2
 // flops and 4 passes over the data (5 with Q), the sketch one read of A.

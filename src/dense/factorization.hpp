@@ -41,7 +41,8 @@ struct Pieces {
     if (plan.q == QForm::thin) q_ = carver.template matrix<T>(m, k, batch);
     if (plan.q == QForm::full) q_ = carver.template matrix<T>(m, m, batch);
     if (plan.algorithm == Algorithm::cholesky_qr) {
-      const Index t_elements = std::max(schedule_of(plan, m, k).t_elements, schedule_of(plan, plan.sketch_rows, k).t_elements);
+      const Index t_elements =
+          std::max(schedule_of(plan, m, k).t_elements, schedule_of(plan, plan.sketch_rows, k).t_elements);
       const bool early = starts_tree_early<B, T>(plan.passes, plan.sketch_rows);
       cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, t_elements, early);
       return;
@@ -54,7 +55,8 @@ struct Pieces {
     }
     v_ = in_place ? *in_place : carver.template matrix<T>(m, n, batch);
     if (plan.algorithm == Algorithm::householder) {
-      if (!plan.small) t_ = carver.template matrix<T>(block, std::max<Index>((k + block - 1) / block, 1) * block, batch);
+      if (!plan.small)
+        t_ = carver.template matrix<T>(block, std::max<Index>((k + block - 1) / block, 1) * block, batch);
       householder_ = HouseholderWorkspace<B, T>(carver, plan);
     } else if (plan.algorithm == Algorithm::blocked) {
       t_ = carver.template matrix<T>(block, (k + block - 1) / block * block, batch);
@@ -80,8 +82,8 @@ struct Pieces {
 template <class B, class T>
 class Factorization : Pieces<B, T> {
   using Pieces = dense::Pieces<B, T>;
-  using Pieces::absorbed_, Pieces::blocked_, Pieces::cholesky_, Pieces::householder_, Pieces::q_, Pieces::r_, Pieces::t_,
-      Pieces::v_;
+  using Pieces::absorbed_, Pieces::blocked_, Pieces::cholesky_, Pieces::householder_, Pieces::q_, Pieces::r_,
+      Pieces::t_, Pieces::v_;
 
  public:
   using Queue = typename B::Queue;

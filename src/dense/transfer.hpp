@@ -148,9 +148,14 @@ void store(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& source, 
   for (Index j = 0; j < cols; ++j) std::copy(pack.data() + j * rows, pack.data() + (j + 1) * rows, v.data + j * v.ld);
 }
 
-/// Lets `write` fill the caller's matrix, through memory of our own only where the kernels cannot reach it.
+/// Lets `write` fill the caller's matrix, which must be rows x cols as `what` is, through memory of our own only where
+/// the kernels cannot reach it.
 template <class B, class T, class Write>
-void write_into(typename B::Queue& queue, const MatrixView<T>& out, Write write) {
+void write_into(typename B::Queue& queue, const MatrixView<T>& out, Index rows, Index cols, const char* what,
+                Write write) {
+  check_view("out", out);
+  detail::check(out.rows == rows && out.cols == cols, ErrorCode::invalid_argument, "out is ", out.rows, " x ", out.cols,
+                ", but ", what, " is ", rows, " x ", cols);
   if (out.rows == 0 || out.cols == 0) return;
   if (is_resident<B>(out) && out.layout == Layout::column_major) {
     write(as_device<B>(out));
@@ -162,8 +167,8 @@ void write_into(typename B::Queue& queue, const MatrixView<T>& out, Write write)
   queue.synchronize();
 }
 
-/// What apply does for the user's view: fn(op, matrix) replaces a column-major device matrix by op(Q) times it. From the
-/// right, C Q = (Qᵀ Cᵀ)ᵀ: the same memory read the other way round.
+/// What apply does for the user's view: fn(op, matrix) replaces a column-major device matrix by op(Q) times it. From
+/// the right, C Q = (Qᵀ Cᵀ)ᵀ: the same memory read the other way round.
 template <class B, class T, class Function>
 void apply_to_view(typename B::Queue& queue, MatrixView<T> c, bool from_right, bool transpose, Function fn) {
   if (c.rows == 0 || c.cols == 0) return;

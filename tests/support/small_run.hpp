@@ -49,7 +49,8 @@ inline std::vector<int> numbers(int count) {
   return list;
 }
 
-/// The list; in a small run every third of it, the next third at each call: of a list ordered by two things, some of each.
+/// The list; in a small run every third of it, the next third at each call: of a list ordered by two things, some
+/// of each.
 template <class U>
 std::vector<U> thirds_in_turn(const std::vector<U>& list) {
   static std::size_t next = 0;

@@ -53,28 +53,6 @@ __device__ void load_scaled(const DeviceMatrix<Cuda, double>& gram, double shift
     }
 }
 
-/// Factors the diagonal tile p, as every caller's registers see it: r upper, inv the diagonal's reciprocals.
-__device__ bool factor_diagonal(const double* tile, double (&r)[8][8], double (&inv)[8]) {
-  bool good = true;
-#pragma unroll
-  for (int j = 0; j < 8; ++j)
-#pragma unroll
-    for (int i = 0; i <= j; ++i) r[i][j] = tile[in_tile(i, j)];
-#pragma unroll
-  for (int k = 0; k < 8; ++k) {
-    good = good && r[k][k] > 0;
-    inv[k] = quick_rsqrt(r[k][k]);
-    r[k][k] *= inv[k];
-#pragma unroll
-    for (int j = k + 1; j < 8; ++j) r[k][j] *= inv[k];
-#pragma unroll
-    for (int j = k + 1; j < 8; ++j)
-#pragma unroll
-      for (int i = k + 1; i <= j; ++i) r[i][j] = fma(-r[k][i], r[k][j], r[i][j]);
-  }
-  return good;
-}
-
 /// Stops where the guard must refuse: a pivot below 1 / most_inverse is proof enough, since ‖R̂^-1‖ is no less than its
 /// reciprocal and ‖R̂‖_F^2 no less than n.
 __device__ void factor(int tiles, double most_inverse, const Shared& s) {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided block Jacobi (Hestenes; Demmel, Veselić, "Jacobi's method is more accurate than QR", 1992) on the columns of
-// a small matrix, in double, by a cluster of thread blocks.
+// One-sided block Jacobi (Hestenes; Demmel, Veselić, "Jacobi's method is more accurate than QR", 1992) on the columns
+// of a small matrix, in double, by a cluster of thread blocks.
 //
-// Blocks of eight columns sit at a round table (Brent, Luk, 1985): eight warps own a pair of blocks; after each round all
-// blocks but one move on to a neighbour, into its shared memory, which is another thread block's where the table goes on
-// there.
+// Blocks of eight columns sit at a round table (Brent, Luk, 1985): eight warps own a pair of blocks; after each round
+// all blocks but one move on to a neighbour, into its shared memory, which is another thread block's where the table
+// goes on there.
 //
 //     upper  [0] -> 1 -> 2 -> 3        A sweep is 2 seats - 1 rounds, after which every pair of columns has met once
 //                   /          |       and all are where they began: in a round the 64 pairs between two blocks, in
 //     lower   7 <- 6 <- 5 <- 4         the first also the 28 within each.
 //             (7 moves to place 1)
 //
-// A round: X's columns' Gram matrix H by fp64 tensor cores, by all warps; then one warp finds rotations from H, step by step
-// (jacobi_pair.cuh), while the others, a row of X in each lane's registers, follow a step behind, and put their rows into
-// the neighbours' memory, which wait for these and nothing else (mailbox.cuh). H is exact to rounding in every round.
-// What it costs is latency: more than half of it the eight steps one after the other.
+// A round: X's columns' Gram matrix H by fp64 tensor cores, by all warps; then one warp finds rotations from H, step by
+// step (jacobi_pair.cuh), while the others, a row of X in each lane's registers, follow a step behind, and put their
+// rows into the neighbours' memory, which wait for these and nothing else (mailbox.cuh). H is exact to rounding in
+// every round. What it costs is latency: more than half of it the eight steps one after the other.
 //
 // A rotation makes the columns of a pair orthogonal when their cosine exceeds the tolerance, relative to the columns
 // however small, so normalized columns of a nonsingular matrix come out orthonormal.
@@ -147,7 +147,9 @@ class Seat {
   __device__ static int lane() { return thread() % 32; }
   __device__ int there() const { return table_.buffer(both) - here_; }
   /// All warps of the seat.
-  __device__ static void sync() { asm volatile("bar.sync %0, %1;" ::"r"(1 + local()), "n"(32 * seat_warps) : "memory"); }
+  __device__ static void sync() {
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + local()), "n"(32 * seat_warps) : "memory");
+  }
 
   /// Where the upper and the lower block of slot k go.
   __device__ static Address upper(const Table& table, double* memory, Exchange* exchange, int k) {
@@ -268,8 +270,8 @@ __device__ inline Seen gather(const Table& table, const Seen& own, int sweep) {
 }
 
 /// Sweeps until the cosines are below n^(1/2) accuracy, or must be after the last sweep: what rotations mix into a pair
-/// that is done is 2 n times the product of what was seen at the very most, and (2 n)^(1/2) times at random. Returns the
-/// sweeps.
+/// that is done is 2 n times the product of what was seen at the very most, and (2 n)^(1/2) times at random. Returns
+/// the sweeps.
 template <bool both>
 __device__ int run(const Table& table, Seat<both>& seat, double accuracy) {
   const float tolerance = static_cast<float>(sqrt(static_cast<double>(table.n)) * accuracy);

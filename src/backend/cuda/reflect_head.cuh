@@ -43,22 +43,7 @@ __device__ inline bool factor_g(Tiles& s, int q) {
   double* const tile = s.g_tile(q, q);
   const int lane = threadIdx.x % 32, col = lane % 8;
   double r[8][8], inv[8];
-  bool good = true;
-#pragma unroll
-  for (int j = 0; j < 8; ++j)
-#pragma unroll
-    for (int i = 0; i <= j; ++i) r[i][j] = tile[in_tile(i, j)];
-#pragma unroll
-  for (int k = 0; k < 8; ++k) {
-    good = good && r[k][k] > 0;
-    inv[k] = quick_rsqrt(r[k][k]);
-#pragma unroll
-    for (int j = k; j < 8; ++j) r[k][j] *= inv[k];
-#pragma unroll
-    for (int j = k + 1; j < 8; ++j)
-#pragma unroll
-      for (int i = k + 1; i <= j; ++i) r[i][j] = fma(-r[k][i], r[k][j], r[i][j]);
-  }
+  const bool good = factor_diagonal(tile, r, inv);
   double x[8];
 #pragma unroll
   for (int i = 7; i >= 0; --i) {
@@ -143,8 +128,8 @@ __device__ inline void factor_c(Tiles& s, int p, double* top) {
 /// Tiles of one row that a warp updates together, so that their products need not wait for each other.
 constexpr int strip = 4;
 
-/// What step q does to tiles (i, k .. k + 3) of G right of column q: R^-1 grows above row q, the rest of G shrinks below
-/// it. `diagonal`: tile (q + 1, q + 1) alone.
+/// What step q does to tiles (i, k .. k + 3) of G right of column q: R^-1 grows above row q, the rest of G shrinks
+/// below it. `diagonal`: tile (q + 1, q + 1) alone.
 __device__ inline void update_g(Tiles& s, int q, int i, int k, int tiles, bool diagonal) {
   if (k + strip <= q + 1 || k + strip <= i || i >= tiles) return;
   // the strip's other tiles belong to other warps, which may be writing them

@@ -13,8 +13,8 @@ namespace qrane::backend::cuda {
 /// Below this a squared column norm may owe its leading digits to underflow in the products (m up to 2^40).
 constexpr double least_diagonal = DBL_MIN * 4398046511104.0;  // 2^-1022 * 2^42
 
-/// Where element (row, col) of an 8 x 8 tile lies: a product's lane (g, t) finds its element (t, g) of the upper half at
-/// g * 4 + t, and all operand reads of a warp are free of bank conflicts.
+/// Where element (row, col) of an 8 x 8 tile lies: a product's lane (g, t) finds its element (t, g) of the upper half
+/// at g * 4 + t, and all operand reads of a warp are free of bank conflicts.
 __device__ constexpr int in_tile(int row, int col) { return col * 4 + row % 4 + row / 4 * 32; }
 
 /// 1 / sqrt(x) and 1 / x to a unit or two in the last place, by Newton's method from 20 bits; the library's own are
@@ -32,6 +32,29 @@ __device__ inline double quick_reciprocal(double x) {
 #pragma unroll
   for (int k = 0; k < 2; ++k) y = fma(y, fma(-x, y, 1.0), y);
   return y;
+}
+
+/// Cholesky factor of a diagonal tile in the registers of every caller: r upper, inv its diagonal's reciprocals. False
+/// when a pivot is not positive.
+__device__ inline bool factor_diagonal(const double* tile, double (&r)[8][8], double (&inv)[8]) {
+  bool good = true;
+#pragma unroll
+  for (int j = 0; j < 8; ++j)
+#pragma unroll
+    for (int i = 0; i <= j; ++i) r[i][j] = tile[in_tile(i, j)];
+#pragma unroll
+  for (int k = 0; k < 8; ++k) {
+    good = good && r[k][k] > 0;
+    inv[k] = quick_rsqrt(r[k][k]);
+    r[k][k] *= inv[k];
+#pragma unroll
+    for (int j = k + 1; j < 8; ++j) r[k][j] *= inv[k];
+#pragma unroll
+    for (int j = k + 1; j < 8; ++j)
+#pragma unroll
+      for (int i = k + 1; i <= j; ++i) r[i][j] = fma(-r[k][i], r[k][j], r[i][j]);
+  }
+  return good;
 }
 
 /// A warp's accumulators of one tile: elements (lane / 4, 2 (lane % 4)) and the next.
