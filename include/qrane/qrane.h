@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C interface of qrane: contexts, QR factorization, applying Q, least squares. C99.
+ * The C interface of qrane: contexts, QR factorization, applying Q, least squares, updates; and, in headers that this
+ * one includes, batches, column pivoting and sparse QR. C99.
  *
  *   qrane_context *context = NULL;
  *   qrane_qr *qr = NULL;
@@ -422,170 +423,12 @@ QRANE_API int qrane_drift_d(const qrane_qr *qr, const qrane_matrix_d *a, double 
 /* Queued updates that were refused since the last call (waits). */
 QRANE_API int qrane_refused_updates(qrane_qr *qr, int64_t *count);
 
-/* ----------------------------------------------------------------------------- column-pivoted factorizations */
-
-/* A factorization A P = Q R with |r_00| >= |r_11| >= ... (LAPACK name: geqp3). */
-typedef struct qrane_pivoted_qr qrane_pivoted_qr;
-
-/* How pivots are chosen; see qrane::Pivoting. */
-enum qrane_pivoting { QRANE_PIVOTING_AUTOMATIC, QRANE_PIVOTING_EXACT, QRANE_PIVOTING_RANDOMIZED };
-
-typedef struct qrane_pivot_options {
-  size_t size;          /* sizeof(qrane_pivot_options) */
-  int32_t q;            /* QRANE_Q_IMPLICIT, QRANE_Q_THIN or QRANE_Q_NONE */
-  int32_t pivoting;     /* qrane_pivoting */
-  double tolerance;     /* relative to |r_00|: where the rank ends; < 0: (min(m, n) + 10) eps */
-  int64_t max_rank;     /* columns to factor at most; < 0: min(m, n) */
-  int32_t truncate;     /* nonzero: end at the rank */
-  int32_t check_finite; /* nonzero: refuse NaN and Inf, naming the first one's position (waits for the device) */
-} qrane_pivot_options;
-
-#define QRANE_PIVOT_OPTIONS_INIT {sizeof(qrane_pivot_options), QRANE_Q_IMPLICIT, QRANE_PIVOTING_AUTOMATIC, -1.0, -1, 0, 0}
-
-typedef struct qrane_pivot_info {
-  size_t size;        /* in: sizeof(qrane_pivot_info); the fields below are out */
-  int64_t rows, cols; /* of A */
-  int64_t rank;       /* leading diagonal elements of R above the tolerance */
-  int64_t kept;       /* columns factored: R is kept x n, Q is m x kept */
-  double tolerance;   /* absolute */
-  int32_t pivoting;   /* qrane_pivoting that chose; never automatic */
-} qrane_pivot_info;
-
-#define QRANE_PIVOT_INFO_INIT {sizeof(qrane_pivot_info), 0, 0, 0, 0, 0.0, 0}
-
-/*
- * Factors a copy of A (m x n, any shape).
- *   a        in   host or device
- *   options  in   null for the defaults
- *   qr       out  null when the call fails; give it back with qrane_pivoted_qr_destroy
- */
-QRANE_API int qrane_pivoted_factor_s(qrane_context *context, const qrane_matrix_s *a,
-                                     const qrane_pivot_options *options, qrane_pivoted_qr **qr);
-QRANE_API int qrane_pivoted_factor_d(qrane_context *context, const qrane_matrix_d *a,
-                                     const qrane_pivot_options *options, qrane_pivoted_qr **qr);
-
-/* Frees the factorization; null is fine. */
-QRANE_API void qrane_pivoted_qr_destroy(qrane_pivoted_qr *qr);
-
-/* Shape and rank; waits for the device. */
-QRANE_API int qrane_pivoted_qr_info(const qrane_pivoted_qr *qr, qrane_pivot_info *info);
-
-/* columns: out, host, count = n numbers: column j of A P is column columns[j] of A (0-based). */
-QRANE_API int qrane_pivoted_permutation(const qrane_pivoted_qr *qr, int64_t *columns, int64_t count);
-
-/* r: out, kept x n, upper trapezoidal with zeros below. */
-QRANE_API int qrane_pivoted_r_s(const qrane_pivoted_qr *qr, const qrane_matrix_s *r);
-QRANE_API int qrane_pivoted_r_d(const qrane_pivoted_qr *qr, const qrane_matrix_d *r);
-
-/* q: out, m x kept. QRANE_UNAVAILABLE with QRANE_Q_NONE. */
-QRANE_API int qrane_pivoted_q_s(const qrane_pivoted_qr *qr, const qrane_matrix_s *q);
-QRANE_API int qrane_pivoted_q_d(const qrane_pivoted_qr *qr, const qrane_matrix_d *q);
-
-/* C := Q C or C Q, or with Q^T where transpose is nonzero, in place; needs QRANE_Q_IMPLICIT. As qrane_apply_q_s. */
-QRANE_API int qrane_pivoted_apply_s(const qrane_pivoted_qr *qr, int side, int transpose, const qrane_matrix_s *c);
-QRANE_API int qrane_pivoted_apply_d(const qrane_pivoted_qr *qr, int side, int transpose, const qrane_matrix_d *c);
-
-/* Least-squares solution from the leading `rank` columns; as qrane_solve_s, with the factorization's own tolerance where
- * options->tolerance is negative. */
-QRANE_API int qrane_pivoted_solve_s(const qrane_pivoted_qr *qr, const qrane_matrix_s *b,
-                                    const qrane_solve_options *options, const qrane_matrix_s *x, qrane_solution *info);
-QRANE_API int qrane_pivoted_solve_d(const qrane_pivoted_qr *qr, const qrane_matrix_d *b,
-                                    const qrane_solve_options *options, const qrane_matrix_d *x, qrane_solution *info);
-
-/* ------------------------------------------------------------------------------------------------- batches */
-
-/*
- * `count` matrices of one shape. Either `stride` elements apart, in `first`'s memory: one after the other, or side by
- * side within one leading dimension, never overlapping. Or, where `pointers` is not null, wherever that table says: it has
- * the address of every matrix and lies in the memory that first.memory names (CUDA: a device array of device addresses,
- * column-major; not OpenCL device memory); `first` then gives rows, cols, ld and layout, and its data is not looked at.
- * A strided column-major batch in device memory is used where it lies; the others go through a copy.
- */
-typedef struct qrane_batch_s {
-  qrane_matrix_s first;
-  int64_t stride, count;
-  float *const *pointers;
-} qrane_batch_s;
-
-typedef struct qrane_batch_d {
-  qrane_matrix_d first;
-  int64_t stride, count;
-  double *const *pointers;
-} qrane_batch_d;
-
-/* Factorizations A_b = Q_b R_b of a batch; each depends on its own matrix alone. */
-typedef struct qrane_batch_qr qrane_batch_qr;
-
-/*
- * Factors copies of all matrices of `a` (LAPACK name: geqrf, batched); otherwise as qrane_factor_s and _d. With a CUDA
- * stream in the context's options and device memory, the work is queued there, and after this first call refactoring,
- * qrane_batch_r, _q, _apply_q, _apply_qt and _reflectors on strided column-major device memory neither allocate nor wait.
- */
-QRANE_API int qrane_batch_factor_s(qrane_context *context, const qrane_batch_s *a, const qrane_options *options,
-                                   qrane_batch_qr **qr);
-QRANE_API int qrane_batch_factor_d(qrane_context *context, const qrane_batch_d *a, const qrane_options *options,
-                                   qrane_batch_qr **qr);
-
-/*
- * Factors the matrices of a strided column-major batch in the context's device memory where they stand. They must stay
- * alive and untouched while `qr` is used. options->q: QRANE_Q_IMPLICIT or QRANE_Q_LAPACK.
- */
-QRANE_API int qrane_batch_factor_in_place_s(qrane_context *context, const qrane_batch_s *a,
-                                            const qrane_options *options, qrane_batch_qr **qr);
-QRANE_API int qrane_batch_factor_in_place_d(qrane_context *context, const qrane_batch_d *a,
-                                            const qrane_options *options, qrane_batch_qr **qr);
-
-/* Factors another batch of the same shape and count in the memory of `qr`. */
-QRANE_API int qrane_batch_refactor_s(qrane_batch_qr *qr, const qrane_batch_s *a);
-QRANE_API int qrane_batch_refactor_d(qrane_batch_qr *qr, const qrane_batch_d *a);
-
-/* Frees the factorizations; null is fine. */
-QRANE_API void qrane_batch_qr_destroy(qrane_batch_qr *qr);
-
-/* Shape of each matrix and the algorithm; fell_back is 0. */
-QRANE_API int qrane_batch_qr_info(const qrane_batch_qr *qr, qrane_factor_info *info);
-
-/* R of every matrix, with zeros below the diagonal. r: out, min(m, n) x n each. */
-QRANE_API int qrane_batch_r_s(const qrane_batch_qr *qr, const qrane_batch_s *r);
-QRANE_API int qrane_batch_r_d(const qrane_batch_qr *qr, const qrane_batch_d *r);
-
-/* Thin Q of every matrix. q: out, m x min(m, n) each. */
-QRANE_API int qrane_batch_q_s(const qrane_batch_qr *qr, const qrane_batch_s *q);
-QRANE_API int qrane_batch_q_d(const qrane_batch_qr *qr, const qrane_batch_d *q);
-
-/* C_b := Q_b C_b, in place. c: in and out, m rows each. QRANE_UNAVAILABLE unless the reflectors were kept. */
-QRANE_API int qrane_batch_apply_q_s(const qrane_batch_qr *qr, const qrane_batch_s *c);
-QRANE_API int qrane_batch_apply_q_d(const qrane_batch_qr *qr, const qrane_batch_d *c);
-
-/* C_b := Q_b^T C_b, in place; otherwise as qrane_batch_apply_q_s and _d. */
-QRANE_API int qrane_batch_apply_qt_s(const qrane_batch_qr *qr, const qrane_batch_s *c);
-QRANE_API int qrane_batch_apply_qt_d(const qrane_batch_qr *qr, const qrane_batch_d *c);
-
-/*
- * LAPACK's geqrf results; options->q must have been QRANE_Q_LAPACK. packed: out, m x n each, V below the diagonal and R
- * on and above it; null to leave it out (after factoring in place it is the caller's memory already). tau: out,
- * min(m, n) x 1 each.
- */
-QRANE_API int qrane_batch_reflectors_s(const qrane_batch_qr *qr, const qrane_batch_s *packed, const qrane_batch_s *tau);
-QRANE_API int qrane_batch_reflectors_d(const qrane_batch_qr *qr, const qrane_batch_d *packed, const qrane_batch_d *tau);
-
-/*
- * Least-squares solutions of A_b x_b = b_b, every matrix judged on its own as by qrane_solve_s and _d; its R goes to the
- * host for that. With options->tolerance = 0 and m >= n nothing goes to the host, every R is taken at its word, and
- * `ranks` is not written.
- *   b      in   m x nrhs each
- *   x      out  n x nrhs each; must not overlap b
- *   ranks  out  host array of the batch's count; may be null
- */
-QRANE_API int qrane_batch_solve_s(const qrane_batch_qr *qr, const qrane_batch_s *b, const qrane_solve_options *options,
-                                  const qrane_batch_s *x, int64_t *ranks);
-QRANE_API int qrane_batch_solve_d(const qrane_batch_qr *qr, const qrane_batch_d *b, const qrane_solve_options *options,
-                                  const qrane_batch_d *x, int64_t *ranks);
-
 #ifdef __cplusplus
 }
 #endif
 
+#include <qrane/qrane_batch.h>
+#include <qrane/qrane_pivoted.h>
 #include <qrane/qrane_sparse.h>
 
 #endif
