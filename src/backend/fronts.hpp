@@ -146,6 +146,9 @@ struct FrontTasks {
 //   update_fronts(f, FrontTasks<B, FrontUpdateTask>)
 //       C := (I - V Tᵀ Vᵀ) C = Q^T C for rows first_row .. first_row+height-1 of the given columns. Columns of one task:
 //       at most front_update_cols(T{}).
+//   update_fronts_pair(f, FrontTasks<B, FrontUpdateTask>)      optional
+//       update_fronts by panel `panel`, then by the next, of at most front_update_pair_cols(T{}) columns: what a backend
+//       can do faster at once, for fronts of many rows.
 //   finish_fronts(f, FrontTasks<B, FrontShare>)
 //       After a front's last panel and update: cb_rows; right-hand sides scattered; rows of R packed by columns from
 //       r + shape.r on: pivotal column j holds its first live(j) rows (live(j): live pivotal columns up to and with j) at

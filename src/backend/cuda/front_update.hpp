@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launcher of front_update.cu (backend/fronts.hpp says what it computes).
+// Launchers of front_update.cu and front_update_pair.cu (backend/fronts.hpp says what they compute).
 #pragma once
 
 #include "backend/cuda/launch.hpp"
@@ -7,11 +7,15 @@
 
 namespace qrane::backend::cuda {
 
-/// Most columns of one task.
-constexpr int front_update_strip = 64;
+/// Most columns of one task: by one panel, and by two at once.
+constexpr int front_update_strip = 64, front_update_pair_strip = 128;
 
 template <class T>
 void launch_update_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
                           const FrontTasks<Cuda, FrontUpdateTask>& tasks);
+
+template <class T>
+void launch_update_fronts_pair(const Launch& launch, const Fronts<Cuda, T>& fronts,
+                               const FrontTasks<Cuda, FrontUpdateTask>& tasks);
 
 }  // namespace qrane::backend::cuda

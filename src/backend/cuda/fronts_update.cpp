@@ -13,13 +13,28 @@ void Queue::update_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, 
 }
 
 template <class T>
+void Queue::update_fronts_pair(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontUpdateTask>& tasks) {
+  const DeviceScope scope(state_->device());
+  launch_update_fronts_pair(launch(), fronts, tasks);
+}
+
+template <class T>
 Index Queue::front_update_cols(T) const {
   return front_update_strip;
 }
 
-template void Queue::update_fronts<float>(const Fronts<Cuda, float>&, const FrontTasks<Cuda, FrontUpdateTask>&);
-template void Queue::update_fronts<double>(const Fronts<Cuda, double>&, const FrontTasks<Cuda, FrontUpdateTask>&);
-template Index Queue::front_update_cols<float>(float) const;
-template Index Queue::front_update_cols<double>(double) const;
+template <class T>
+Index Queue::front_update_pair_cols(T) const {
+  return front_update_pair_strip;
+}
+
+#define QRANE_INSTANTIATE(T)                                                                                      \
+  template void Queue::update_fronts(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontUpdateTask>&);           \
+  template void Queue::update_fronts_pair(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontUpdateTask>&);      \
+  template Index Queue::front_update_cols(T) const;                                                               \
+  template Index Queue::front_update_pair_cols(T) const;
+QRANE_INSTANTIATE(float)
+QRANE_INSTANTIATE(double)
+#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

@@ -220,11 +220,15 @@ class Queue {
   template <class T>
   void update_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontUpdateTask>& tasks);
   template <class T>
+  void update_fronts_pair(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontUpdateTask>& tasks);
+  template <class T>
   void finish_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontShare>& tasks);
   template <class T>
   void factor_whole_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, std::int32_t>& list, bool keep_q);
   template <class T>
   Index front_update_cols(T) const;
+  template <class T>
+  Index front_update_pair_cols(T) const;
   template <class T>
   Index front_whole_elements(T) const;
 
