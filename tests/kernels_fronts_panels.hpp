@@ -51,6 +51,7 @@ void expect_panel(const HostFronts<T>& before, const HostFronts<T>& after, Index
     const Wide length = std::ldexp(alive ? std::fabs(Wide(after.corner(f, live - 1, begin + j))) : std::sqrt(rest), -e);
     if (alive) {
       ASSERT_GE(length, before.tolerance - std::ldexp(rounding, -e)) << "should have been dropped";
+      ASSERT_GT(length, 0) << "should have been dropped";
     } else {
       ASSERT_LE(length, before.tolerance + std::ldexp(rounding, -e)) << "should not have been dropped";
       dropped += length * length;

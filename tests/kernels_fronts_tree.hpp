@@ -172,4 +172,23 @@ TYPED_TEST(FrontTrees, WithSmallFrontsWholeAndWithoutQ) {
   });
 }
 
+TYPED_TEST(FrontTrees, StayAsTheyAreUnderAConditionThatIsNotMet) {
+  using T = typename TestFixture::T;
+  const FrontMatrixCase c = front_cases().front();
+  HostFronts<T> h = fronts_of<T>(c.symbolic, c.values, 1);
+  const HostFronts<T> before = h;
+  auto fronts = this->to_device(h);
+  auto queue = this->q().when(this->flag(0));
+  const auto list = [&](const auto& tasks) { return this->tasks(h, tasks); };
+  for (std::size_t level = 0; level < h.levels.size(); ++level) {
+    this->walk_level(queue, h, fronts, level, list);
+    this->walk_level_whole(queue, h, fronts, level, true, list);
+  }
+  this->to_host(fronts, h);
+  EXPECT_TRUE(same_bits(h.storage, before.storage) && same_bits(h.r, before.r) && same_bits(h.rhs, before.rhs) &&
+              same_bits(h.states, before.states) && same_bits(h.panels, before.panels) && same_bits(h.stair, before.stair) &&
+              same_bits(h.pivot, before.pivot) && same_bits(h.own_slot, before.own_slot) &&
+              same_bits(h.cb_slot, before.cb_slot) && same_bits(h.row_ids, before.row_ids));
+}
+
 }  // namespace qrane::backend::test
