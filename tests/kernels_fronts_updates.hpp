@@ -25,48 +25,82 @@ template <class Case>
 class FrontUpdates : public FrontKernels<Case> {
  public:
   using T = typename Kernels<Case>::T;
-  void update(HostFronts<T>& h, const std::vector<FrontUpdateTask>& list) {
+  static constexpr bool has_pairs = requires(typename Kernels<Case>::B::Queue q) { q.front_update_pair_cols(T{}); };
+
+  /// By `span` panels: one, or a pair at once.
+  void update(HostFronts<T>& h, const std::vector<FrontUpdateTask>& list, int span = 1) {
     auto fronts = this->to_device(h);
-    this->q().update_fronts(fronts, this->tasks(h, list));
+    if (span == 1) {
+      this->q().update_fronts(fronts, this->tasks(h, list));
+    } else if constexpr (has_pairs) {
+      this->q().update_fronts_pair(fronts, this->tasks(h, list));
+    }
     this->to_host(fronts, h);
   }
-  /// The reference factors panel k of all fronts that have it; their updates.
-  std::vector<FrontUpdateTask> factor_on_host(HostFronts<T>& h, std::int32_t k) {
-    std::vector<FrontPanelTask> panels;
-    std::vector<FrontUpdateTask> updates;
-    for (std::int32_t f = 0; f < h.count(); ++f) {
-      if (k >= h.panel_count(f)) continue;
-      panels.push_back({f, k});
-      for (const FrontUpdateTask& task : pieces(h, f, k, this->q().front_update_cols(T{}))) updates.push_back(task);
+  Index most_columns(int span) {
+    if constexpr (has_pairs) {
+      if (span == 2) return this->q().front_update_pair_cols(T{});
     }
-    this->reference_.factor_front_panels(on_host(h), this->host_tasks(h, panels));
+    return this->q().front_update_cols(T{});
+  }
+  /// The reference factors panels k to k + span - 1 of all fronts that have them; their updates.
+  std::vector<FrontUpdateTask> factor_on_host(HostFronts<T>& h, std::int32_t k, int span = 1) {
+    std::vector<FrontUpdateTask> updates;
+    for (std::int32_t p = k; p < k + span; ++p) {
+      std::vector<FrontPanelTask> panels;
+      std::vector<FrontUpdateTask> narrow;  // of the second panel by the first
+      for (std::int32_t f = 0; f < h.count(); ++f) {
+        if (p >= h.panel_count(f)) continue;
+        panels.push_back({f, p});
+        if (p > k) narrow.push_back({f, k, p * h.panel, std::min(h.panel, h.shape(f).cols - p * h.panel)});
+        if (p == k + span - 1)
+          for (FrontUpdateTask task : pieces(h, f, p, most_columns(span))) {
+            task.panel = k;
+            updates.push_back(task);
+          }
+      }
+      this->reference_.update_fronts(on_host(h), this->host_tasks(h, narrow));
+      this->reference_.factor_front_panels(on_host(h), this->host_tasks(h, panels));
+    }
     return updates;
   }
-  void check(HostFronts<T> h) {
+  void check(HostFronts<T> h, int span = 1) {
     Index panels = 0;
     for (Index f = 0; f < h.count(); ++f) panels = std::max(panels, h.panel_count(f));
-    for (std::int32_t k = 0; k < panels && !testing::Test::HasFailure(); ++k) {
+    for (std::int32_t k = 0; k + span <= panels && !testing::Test::HasFailure(); k += span) {
       SCOPED_TRACE(testing::Message() << "panel " << k);
-      const std::vector<FrontUpdateTask> list = factor_on_host(h, k);
+      const std::vector<FrontUpdateTask> list = factor_on_host(h, k, span);
       HostFronts<T> after = h, again = h;
-      update(after, list);
-      update(again, list);
+      update(after, list, span);
+      update(again, list, span);
       EXPECT_TRUE(same_bits(after.storage, again.storage)) << "other bits";
       HostFronts<T> kept = after;
       for (const FrontUpdateTask& task : list) {
-        const FrontPanelState& panel = h.panel_state(task.front, k);
         SCOPED_TRACE(testing::Message() << "front " << task.front << ", columns " << task.first << " + " << task.cols);
-        Reference c(panel.height, task.cols);
+        Index begin = h.state(task.front).rows, end = 0;  // rows that the panels have
+        for (std::int32_t p = k; p < k + span; ++p) {
+          const FrontPanelState& panel = h.panel_state(task.front, p);
+          begin = std::min<Index>(begin, panel.first_row), end = std::max<Index>(end, panel.first_row + panel.height);
+        }
+        Reference c(std::max<Index>(end - begin, 0), task.cols);
         for (Index j = 0; j < c.cols; ++j)
-          for (Index i = 0; i < c.rows; ++i) c(i, j) = h.matrix(task.front, panel.first_row + i, task.first + j);
-        const Reference expected = reflected(panel_v(h, task.front, k), panel_t(h, task.front, k), c);
+          for (Index i = 0; i < c.rows; ++i) c(i, j) = h.matrix(task.front, begin + i, task.first + j);
+        Reference expected = c;
+        for (std::int32_t p = k; p < k + span; ++p) {
+          const FrontPanelState& panel = h.panel_state(task.front, p);
+          Reference part(panel.height, task.cols);
+          for (Index j = 0; j < c.cols; ++j)
+            for (Index i = 0; i < part.rows; ++i) part(i, j) = expected(panel.first_row - begin + i, j);
+          part = reflected(panel_v(h, task.front, p), panel_t(h, task.front, p), part);
+          for (Index j = 0; j < c.cols; ++j)
+            for (Index i = 0; i < part.rows; ++i) expected(panel.first_row - begin + i, j) = part(i, j);
+        }
         for (Index j = 0; j < c.cols; ++j) {
           Wide error = 0;
           for (Index i = 0; i < c.rows; ++i) {
-            const Wide found = after.matrix(task.front, panel.first_row + i, task.first + j);
+            const Wide found = after.matrix(task.front, begin + i, task.first + j);
             error += (found - expected(i, j)) * (found - expected(i, j));
-            kept.matrix(task.front, panel.first_row + i, task.first + j) =
-                h.matrix(task.front, panel.first_row + i, task.first + j);
+            kept.matrix(task.front, begin + i, task.first + j) = h.matrix(task.front, begin + i, task.first + j);
           }
           ASSERT_LE(std::sqrt(error), front_rounding<T>(h.panel) * column_norm(c, j)) << "column " << task.first + j;
         }
@@ -92,6 +126,23 @@ TYPED_TEST(FrontUpdates, WithColumnsThatWereDropped) {
     HostFronts<T> h = hand_made<T>(deficient_fronts(), 2, 3);
     h.tolerance = tolerance;
     this->check(h);
+  }
+}
+
+/// Where a backend updates by two panels at once.
+TYPED_TEST(FrontUpdates, ByPairsAreTheProductsOfBoth) {
+  using T = typename TestFixture::T;
+  if constexpr (TestFixture::has_pairs) {
+    this->check(hand_made<T>(regular_fronts(), 3, 1), 2);
+    this->check(hand_made<T>({{"wide", 100, 700, 90, random_stair(100, 700, 7)},
+                              {"tall", 5000, 170, 130, full_stair(5000, 170)}},
+                             1, 2),
+                2);
+    for (const double tolerance : {-1.0, 0.05}) {
+      HostFronts<T> h = hand_made<T>(deficient_fronts(), 2, 3);
+      h.tolerance = tolerance;
+      this->check(h, 2);
+    }
   }
 }
 
