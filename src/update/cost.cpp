@@ -50,7 +50,9 @@ class Price {
     const double right = std::max(n - c, 0.0) + c / 2;  // columns right of a window, on average
     const bool one_by_one = p > 32;  // wider strips are no task of the tile kernels, nor are the diagonal blocks then
     columns(down ? windows * b : windows * p + (one_by_one ? windows * b : b));
-    steps((down ? 1 : 2) * windows + 4);
+    // a window beyond a task is a factorization of its own, up two of them, whose launches weigh more than their columns
+    const double launches = !one_by_one ? (down ? 1 : 2) : down ? 20 : 130;
+    steps(launches * windows + 4);
     products(4 * reflectors * order * right * windows, 2 * order * right * windows, t_.sweep_percent);
     products(2 * m * order * order * windows, 2 * m * (c + p), t_.sweep_percent);
   }
