@@ -9,6 +9,7 @@
 // Tables, plan and memory stay with the object: a second run with as many right-hand sides allocates nothing.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -25,6 +26,15 @@
 #include "sparse/host_memory.hpp"
 
 namespace qrane::sparse {
+
+/// Where a run's time went, in seconds on the host's clock.
+struct DevicePhases {
+  double prepare = 0;  ///< values scaled, tolerance
+  double send = 0;
+  double queue = 0;  ///< until everything was queued; the device works by then
+  double wait = 0;
+  double fetch = 0;  ///< ranks, right-hand sides, Q
+};
 
 template <class B, class T>
 class DeviceNumeric final : public Factors<T> {
@@ -43,13 +53,21 @@ class DeviceNumeric final : public Factors<T> {
 
   bool run(const T* user_values, T* rhs, Index rhs_cols) override {
     forget();
+    Stopwatch watch;
     if (!this->prepare_values(user_values)) return false;
+    phases_.prepare = watch.lap();
     guarded([&] {
       prepare(rhs ? rhs_cols : 0);
       moved_bytes_ = 0;
+      watch.lap();
       send(rhs);
+      phases_.send = watch.lap();
       queue_rounds();
+      phases_.queue = watch.lap();
+      queue_.synchronize();
+      phases_.wait = watch.lap();
       fetch(rhs);
+      phases_.fetch = watch.lap();
     });
     this->count_rank();
     return true;
@@ -61,10 +79,23 @@ class DeviceNumeric final : public Factors<T> {
   Backend backend() const override { return backend_from_string(B::name); }
   Index moved_bytes() const override { return moved_bytes_; }
   const FrontRounds& rounds() const { return plan_; }
+  const DevicePhases& phases() const { return phases_; }
 
  private:
   using Factors<T>::symbolic_, Factors<T>::options_, Factors<T>::values_, Factors<T>::exponents_, Factors<T>::stored_,
       Factors<T>::dropped_, Factors<T>::tolerance_;
+
+  class Stopwatch {
+   public:
+    double lap() {
+      const Clock::time_point now = Clock::now();
+      return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+    }
+
+   private:
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point last_ = Clock::now();
+  };
 
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
@@ -390,6 +421,7 @@ class DeviceNumeric final : public Factors<T> {
   std::vector<Index> row_ids_;
   std::vector<StoredPanel<T>> stored_panels_;
   Index bytes_ = 0, moved_bytes_ = 0;
+  DevicePhases phases_;
 };
 
 }  // namespace qrane::sparse

@@ -54,6 +54,7 @@ class Planner {
  private:
   /// A front's way through the rounds.
   struct Course {
+    int height = 0;  // class
     bool whole = false;
     std::int32_t live = 1;     // panels that rows may reach
     std::int32_t rounds = 1;
@@ -103,7 +104,11 @@ class Planner {
       out_.panels_size += panels(f);
 
       Course& course = courses_[at(k)];
+      course.height = height_class(f.rows_bound);
       course.whole = f.rows_bound * columns(f) <= o_.whole_elements;
+      Largest& largest = largest_[course.whole][course.height];
+      largest.rows = std::max(largest.rows, f.rows_bound);
+      largest.cols = std::max(largest.cols, static_cast<std::int32_t>(columns(f)));
       if (course.whole) continue;
       // each column beyond the pivotal ones takes a row; of these any may be dropped
       const Index reached = std::min<Index>(f.cols, rows + (o_.detect_rank ? f.pivots : 0));
@@ -250,13 +255,9 @@ class Planner {
     std::vector<Index> next(at(out_.rounds() * front_steps * classes), 0);
     std::vector<FrontLaunch> launches(next.size());
     for (Index f = 0; f < s_.front_count(); ++f) {
-      const FrontShape& shape = out_.shapes[at(f)];
-      const int height = height_class(shape.rows_bound);
+      const int height = courses_[at(f)].height;
       for_tasks(f, [&](std::int32_t round, FrontStep step, const auto&) {
-        FrontLaunch& launch = launches[at(bucket(round, step, height))];
-        ++launch.count;
-        launch.max_rows = std::max(launch.max_rows, shape.rows_bound);
-        launch.max_cols = std::max(launch.max_cols, static_cast<std::int32_t>(columns(shape)));
+        ++launches[at(bucket(round, step, height))].count;
       });
     }
     Index size[4] = {0, 0, 0, 0};
@@ -267,6 +268,9 @@ class Planner {
           FrontLaunch& launch = launches[at(b)];
           if (launch.count == 0) continue;
           launch.step = static_cast<FrontStep>(step);
+          const Largest& largest = largest_[launch.step == FrontStep::whole][height];
+          launch.max_rows = largest.rows;
+          launch.max_cols = largest.cols;
           Index& end = size[static_cast<int>(list_of(launch.step))];
           next[at(b)] = launch.first = end;
           end += launch.count;
@@ -279,7 +283,7 @@ class Planner {
     out_.panels.resize(at(size[static_cast<int>(TaskList::panels)]));
     out_.updates.resize(at(size[static_cast<int>(TaskList::updates)]));
     for (Index f = 0; f < s_.front_count(); ++f) {
-      const int height = height_class(out_.shapes[at(f)].rows_bound);
+      const int height = courses_[at(f)].height;
       for_tasks(f, [&](std::int32_t round, FrontStep step, const auto& task) {
         target(task)[at(next[at(bucket(round, step, height))]++)] = task;
       });
@@ -294,6 +298,9 @@ class Planner {
   const FrontRoundsOptions& o_;
   FrontRounds out_;
   std::vector<Course> courses_;
+  struct Largest {
+    std::int32_t rows = 0, cols = 0;
+  } largest_[2][classes];  // of fronts by steps, of whole ones
 };
 
 }  // namespace

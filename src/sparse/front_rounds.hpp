@@ -46,7 +46,8 @@ inline bool is_urgent(FrontStep step) { return step < FrontStep::whole; }
 struct FrontLaunch {
   FrontStep step{};
   Index first = 0, count = 0;
-  std::int32_t max_rows = 0, max_cols = 0;  ///< largest rows_bound, cols + rhs_cols
+  /// Largest rows_bound, cols + rhs_cols of all fronts of the class: a front is treated alike in whatever company.
+  std::int32_t max_rows = 0, max_cols = 0;
 };
 
 struct FrontRounds {

@@ -21,7 +21,7 @@ class HostMemory {
   HostMemory() = default;
   HostMemory(const Queue& queue, Index count) : queue_(queue) {
     if constexpr (pinned)
-      data_ = count > 0 ? reinterpret_cast<T*>(queue_->allocate_host(count * static_cast<Index>(sizeof(T)))) : nullptr;
+      data_ = reinterpret_cast<T*>(queue_->allocate_host(count * static_cast<Index>(sizeof(T))));
     else
       data_ = new T[static_cast<std::size_t>(count)];
   }

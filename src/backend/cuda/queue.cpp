@@ -32,21 +32,8 @@ void Queue::download_bytes(const void* source, void* target, Index bytes) {
   check_cuda(cudaStreamSynchronize(state_->stream()), "download");
 }
 
-std::byte* Queue::allocate_host(Index bytes) {
-  const DeviceScope scope(state_->device());
-  void* p = nullptr;
-  const cudaError_t status = cudaHostAlloc(&p, static_cast<std::size_t>(bytes), cudaHostAllocDefault);
-  if (status == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    throw Error(ErrorCode::out_of_memory, detail::concat("no ", bytes, " bytes of page-locked host memory"));
-  }
-  check_cuda(status, "cudaHostAlloc");
-  return static_cast<std::byte*>(p);
-}
-
-void Queue::release_host(std::byte* p) noexcept {
-  if (p != nullptr && cudaFreeHost(p) != cudaSuccess) (void)cudaGetLastError();
-}
+std::byte* Queue::allocate_host(Index bytes) { return state_->allocate_host(bytes); }
+void Queue::release_host(std::byte* p) noexcept { state_->release_host(p); }
 
 void Queue::copy_to_host_later(const void* source, void* target, Index bytes) {
   if (bytes == 0) return;

@@ -11,6 +11,7 @@
 namespace qrane::backend::cuda {
 namespace {
 
+constexpr std::int64_t most_spare_host_bytes = std::int64_t{4} << 30;
 constexpr std::size_t cublas_workspace_bytes = std::size_t{32} << 20;  // what cuBLAS advises for Hopper
 
 }  // namespace
@@ -97,6 +98,7 @@ void State::close() noexcept {
   if (cublas_ != nullptr) (void)cublasDestroy(cublas_);
   if (cublas_workspace_ != nullptr) (void)cudaFree(cublas_workspace_);
   if (pool_ != nullptr) (void)cudaMemPoolDestroy(pool_);
+  for (const auto& [bytes, p] : spare_host_) (void)cudaFreeHost(p);
   if (reached_ != nullptr) (void)cudaEventDestroy(reached_);
   if (owns_stream_ && stream_ != nullptr) (void)cudaStreamDestroy(stream_);
   (void)cudaGetLastError();
@@ -152,6 +154,45 @@ void State::release(std::byte* p) noexcept {
     status = cudaFree(p);
   }
   if (status != cudaSuccess) (void)cudaGetLastError();
+}
+
+std::byte* State::allocate_host(std::int64_t bytes) {
+  detail::check(bytes >= 0, ErrorCode::invalid_argument, "cannot allocate ", bytes, " bytes");
+  if (bytes == 0) return nullptr;
+  const std::lock_guard lock(mutex_);
+  constexpr std::int64_t slack = 1 << 20;
+  if (const auto spare = spare_host_.lower_bound(bytes); spare != spare_host_.end() && spare->first <= 2 * bytes + slack) {
+    std::byte* const p = spare->second;
+    host_sizes_.emplace(p, spare->first);
+    spare_host_bytes_ -= spare->first;
+    spare_host_.erase(spare);
+    return p;
+  }
+  const DeviceScope scope(device_);
+  void* p = nullptr;
+  const cudaError_t status = cudaHostAlloc(&p, static_cast<std::size_t>(bytes), cudaHostAllocDefault);
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    throw Error(ErrorCode::out_of_memory, detail::concat("no ", bytes, " bytes of page-locked host memory"));
+  }
+  check_cuda(status, "cudaHostAlloc");
+  host_sizes_.emplace(static_cast<std::byte*>(p), bytes);
+  return static_cast<std::byte*>(p);
+}
+
+void State::release_host(std::byte* p) noexcept {
+  if (p == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = host_sizes_.find(p);
+  if (found == host_sizes_.end()) return;
+  const std::int64_t bytes = found->second;
+  host_sizes_.erase(found);
+  if (spare_host_bytes_ + bytes > most_spare_host_bytes) {
+    if (cudaFreeHost(p) != cudaSuccess) (void)cudaGetLastError();
+    return;
+  }
+  spare_host_.emplace(bytes, p);
+  spare_host_bytes_ += bytes;
 }
 
 }  // namespace qrane::backend::cuda

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -58,6 +59,9 @@ class State {
 
   std::byte* allocate(std::int64_t bytes);
   void release(std::byte* p) noexcept;
+  /// Page-locked host memory. What is released is kept for the next caller: locking pages takes longer than using them.
+  std::byte* allocate_host(std::int64_t bytes);
+  void release_host(std::byte* p) noexcept;
 
  private:
   void open_stream(bool urgent);
@@ -79,6 +83,9 @@ class State {
   std::mutex mutex_;               // matrices may be freed by another thread than the queue's
   std::unordered_map<std::byte*, std::int64_t> sizes_;
   std::int64_t used_bytes_ = 0;
+  std::unordered_map<std::byte*, std::int64_t> host_sizes_;
+  std::multimap<std::int64_t, std::byte*> spare_host_;  // by size
+  std::int64_t spare_host_bytes_ = 0;
 };
 
 }  // namespace qrane::backend::cuda
