@@ -299,6 +299,35 @@ TEST(FrontRounds, LateFrontsHoldNoMoreMemory) {
   EXPECT_LE(plan_rounds(s, options).storage_size, early);
 }
 
+TEST(FrontRounds, LimitsAreKeptDownToOneFrontAfterTheOther) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    const Symbolic s = analyzed(test::random_sparse(600 + 50 * seed, 250, 0.012, 60 + seed));
+    FrontRoundsOptions options{.panel = 8, .whole_elements = 40, .update_cols = 16, .keep_q = false};
+    const FrontRounds all_at_once = plan_rounds(s, options);
+    options.storage_limit = 0;
+    const FrontRounds one_by_one = plan_rounds(s, options);
+    Rehearsal(s, options, one_by_one).run();
+    expect_apart(s, options, one_by_one);
+    EXPECT_LT(one_by_one.storage_size, all_at_once.storage_size);
+    for (Index k = 0; k <= 8; ++k) {
+      options.storage_limit =
+          one_by_one.storage_size + (all_at_once.storage_size - one_by_one.storage_size) * k * k / 64;
+      SCOPED_TRACE(::testing::Message() << "seed " << seed << ", limit " << options.storage_limit);
+      const FrontRounds plan = plan_rounds(s, options);
+      EXPECT_LE(plan.storage_size, options.storage_limit);
+      EXPECT_LE(plan.rounds(), one_by_one.rounds());
+      Rehearsal(s, options, plan).run();
+      expect_apart(s, options, plan);
+      expect_r_in_order(plan);
+      for (std::size_t f = 0; f < plan.shapes.size(); ++f) {  // nothing that a kernel chooses by differs
+        ASSERT_EQ(plan.shapes[f].ld, all_at_once.shapes[f].ld);
+        ASSERT_EQ(plan.shapes[f].rows_bound, all_at_once.shapes[f].rows_bound);
+      }
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST(FrontRounds, HundredThousandFrontsInNoTime) {
   // blocks of a band, each sharing columns with the next two: a long, bushy tree
   Triplets a{240000, 120000, {}, {}, {}};

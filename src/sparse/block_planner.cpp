@@ -72,8 +72,12 @@ Index BlockPlanner::insert(Index begin, Index size, Index before, Index after) {
   return block;
 }
 
-Index BlockPlanner::take(Index size) {
+Index BlockPlanner::take(Index size, Index limit) {
   Index block = find(size);
+  if (block < 0 && limit >= 0) {
+    const Index begin = last_ < 0 ? 0 : blocks_[at(last_)].begin + (blocks_[at(last_)].hole ? 0 : blocks_[at(last_)].size);
+    if (begin + size > limit) return -1;
+  }
   if (block < 0 && last_ >= 0 && blocks_[at(last_)].hole) {  // the last hole grows
     block = last_;
     close(block);

@@ -6,6 +6,8 @@
 // rounds, as soon as enough of them are final. With Q kept, fronts stay apart in storage, which goes to the host at the
 // end, where its panels are used (factors.hpp).
 //
+// Under a memory limit fewer fronts are under way at once (front_rounds.hpp). Each front's numbers are the same bits.
+//
 // Tables, plan and memory stay with the object: a second run with as many right-hand sides allocates nothing.
 #pragma once
 
@@ -15,6 +17,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,7 +77,7 @@ class DeviceNumeric final : public Factors<T> {
   }
 
   Index memory_bytes() const override { return bytes_; }
-  Index peak_bytes() const override { return bytes_; }
+  Index peak_bytes() const override { return fronts_bytes_; }  // of the device's, for fronts and what they leave
   int threads() const override { return 1; }
   Backend backend() const override { return backend_from_string(B::name); }
   Index moved_bytes() const override { return moved_bytes_; }
@@ -84,6 +87,8 @@ class DeviceNumeric final : public Factors<T> {
  private:
   using Factors<T>::symbolic_, Factors<T>::options_, Factors<T>::values_, Factors<T>::exponents_, Factors<T>::stored_,
       Factors<T>::dropped_, Factors<T>::tolerance_;
+
+  static constexpr bool reaches_host = std::is_same_v<Pointer<T>, T*>;  // kernels can write to HostMemory
 
   class Stopwatch {
    public:
@@ -144,13 +149,7 @@ class DeviceNumeric final : public Factors<T> {
     rounds.keep_q = options_.keep_q;
     rounds.detect_rank = options_.detect_rank;
     planned_rhs_ = -1;
-    plan_ = plan_rounds(*symbolic_, rounds);
-    if (!options_.keep_q && !fits()) {
-      rounds.late = true;
-      plan_ = plan_rounds(*symbolic_, rounds);
-    }
-    detail::check(fits(), ErrorCode::out_of_memory, "the sparse factorization needs ", needed_bytes(),
-                  " bytes of device memory at once, and the limit is ", options_.memory_limit_bytes);
+    plan_within_limit(rounds);
     release();
     fronts_ = {};
     fronts_.panel = static_cast<std::int32_t>(rounds.panel);
@@ -160,17 +159,49 @@ class DeviceNumeric final : public Factors<T> {
     place_variables();
     const Index scalar = sizeof(T);
     storage_ = dense::Buffer<B>(queue_, plan_.storage_size * scalar);
-    r_ = dense::Buffer<B>(queue_, plan_.r_size * scalar);
     fronts_.storage = storage_.template as<T>();
-    fronts_.r = r_.template as<T>();
     host_r_ = HostMemory<B, T>(queue_, plan_.r_size);
+    if (r_to_host_) {
+      if constexpr (reaches_host) fronts_.r = host_r_.data();
+    } else {
+      r_ = dense::Buffer<B>(queue_, plan_.r_size * scalar);
+      fronts_.r = r_.template as<T>();
+    }
     if (options_.keep_q) host_storage_ = HostMemory<B, T>(queue_, plan_.storage_size);
+    fronts_bytes_ = needed_bytes();
     bytes_ = constants_.bytes() + variables_.bytes() + storage_.bytes() + r_.bytes() +
              (plan_.r_size + (options_.keep_q ? plan_.storage_size : 0)) * scalar;
     planned_rhs_ = rhs_cols;
   }
 
-  Index needed_bytes() const { return (plan_.storage_size + plan_.r_size) * static_cast<Index>(sizeof(T)); }
+  /// Fronts as soon as they can begin; where the limit forbids it as late as they may, then in postorder, at last with R
+  /// written to the host by the kernels themselves.
+  void plan_within_limit(FrontRoundsOptions rounds) {
+    r_to_host_ = false;
+    plan_ = plan_rounds(*symbolic_, rounds);
+    if (fits()) return;
+    const Index limit = options_.memory_limit_bytes;
+    if (!options_.keep_q) {
+      rounds.late = true;
+      plan_ = plan_rounds(*symbolic_, rounds);
+      if (fits()) return;
+      rounds.storage_limit = std::max<Index>(limit / static_cast<Index>(sizeof(T)) - plan_.r_size, 0);
+      plan_ = plan_rounds(*symbolic_, rounds);
+      if (fits()) return;
+      if constexpr (reaches_host) {
+        r_to_host_ = true;
+        rounds.storage_limit = limit / static_cast<Index>(sizeof(T));
+        plan_ = plan_rounds(*symbolic_, rounds);
+        if (fits()) return;
+      }
+    }
+    throw Error(ErrorCode::out_of_memory,
+                detail::concat("the sparse factorization needs ", needed_bytes(), " bytes of device memory for fronts",
+                               options_.keep_q ? ", Q" : "", r_to_host_ ? "" : " and R", ", and the limit is ", limit));
+  }
+  Index needed_bytes() const {
+    return (plan_.storage_size + (r_to_host_ ? 0 : plan_.r_size)) * static_cast<Index>(sizeof(T));
+  }
   bool fits() const { return options_.memory_limit_bytes == 0 || needed_bytes() <= options_.memory_limit_bytes; }
 
   /// Tables that go to the device in one piece.
@@ -270,7 +301,7 @@ class DeviceNumeric final : public Factors<T> {
   }
 
   void queue_rounds() {
-    Index r_sent = 0;
+    Index r_sent = r_to_host_ ? plan_.r_size : 0;
     const auto send_r = [&](Index until) {
       copies_.follow(queue_);
       copies_.follow(urgent_);
@@ -420,7 +451,8 @@ class DeviceNumeric final : public Factors<T> {
   std::vector<std::int32_t> pivots_, live_;
   std::vector<Index> row_ids_;
   std::vector<StoredPanel<T>> stored_panels_;
-  Index bytes_ = 0, moved_bytes_ = 0;
+  bool r_to_host_ = false;
+  Index bytes_ = 0, fronts_bytes_ = 0, moved_bytes_ = 0;
   DevicePhases phases_;
 };
 

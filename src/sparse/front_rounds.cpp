@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include <qrane/error.hpp>
@@ -44,9 +45,13 @@ class Planner {
 
   FrontRounds plan() {
     shape_fronts();
-    set_rounds();
+    if (o_.storage_limit >= 0) {
+      if (!begin_within(o_.storage_limit)) begin_within(-1);
+    } else {
+      set_rounds();
+      place_fronts();
+    }
     place_r();
-    place_fronts();
     list_tasks();
     return std::move(out_);
   }
@@ -135,8 +140,54 @@ class Planner {
         out_.end[at(f)] = (parent >= 0 ? out_.begin[at(parent)] : total) - 1;
         out_.begin[at(f)] = out_.end[at(f)] - courses_[at(f)].rounds + 1;
       }
+    count_rounds(total);
+  }
+  void count_rounds(std::int32_t total) {
     out_.round_begin.assign(at(total) + 1, 0);
     out_.r_final.assign(at(total), 0);
+  }
+
+  /// Begins fronts in postorder, each when its children have ended and storage has room; limit < 0: when nothing else is
+  /// under way. False where even then there is none.
+  bool begin_within(Index limit) {
+    const Index count = s_.front_count();
+    out_.begin.assign(at(count), 0);
+    out_.end.assign(at(count), 0);
+    BlockPlanner memory;
+    std::vector<Index> handle(at(count));
+    std::map<std::int32_t, std::vector<Index>> leaving;  // by their last round
+    std::int32_t round = 0, total = 0;                   // rounds in which anything is under way
+    for (Index f = 0; f < count;) {
+      const Front& front = s_.fronts[at(f)];
+      std::int32_t first = limit < 0 ? total : round;
+      for (Index c = 0; c < front.child_count; ++c)
+        first = std::max(first, out_.end[at(s_.children[at(front.child_begin + c)])] + 1);
+      const auto leave = [&](std::int32_t before) {
+        while (!leaving.empty() && leaving.begin()->first < before) {
+          for (const Index gone : leaving.begin()->second) memory.give_back(handle[at(gone)]);
+          leaving.erase(leaving.begin());
+        }
+      };
+      leave(first);
+      round = first;
+      const Index size = place(f, 0) / o_.alignment;
+      handle[at(f)] = memory.take(size, limit < 0 ? -1 : limit / o_.alignment);
+      if (handle[at(f)] < 0) {  // when the next ones have left
+        if (leaving.empty()) return false;
+        round = leaving.begin()->first + 1;
+        continue;
+      }
+      place(f, memory.address(handle[at(f)]) * o_.alignment);
+      out_.begin[at(f)] = round;
+      out_.end[at(f)] = round + courses_[at(f)].rounds - 1;
+      total = std::max(total, out_.end[at(f)] + 1);
+      for (Index c = 0; c < front.child_count; ++c) leaving[round].push_back(s_.children[at(front.child_begin + c)]);
+      if (front.parent < 0) leaving[out_.end[at(f)]].push_back(f);
+      ++f;
+    }
+    out_.storage_size = memory.extent() * o_.alignment;
+    count_rounds(total);
+    return true;
   }
 
   /// fronts by that round: order[first[r] .. first[r + 1] - 1], ascending

@@ -13,7 +13,9 @@
 // still being updated. `closing`: the last panel's update of what is right of it: right-hand sides, and columns that rows
 // do not reach, whose empty panels are `tail`. Where these are many, they take a round of their own.
 //
-// A front's memory is held from its first round until its parent is assembled; with Q kept, for ever.
+// A front's memory is held from its first round until its parent is assembled; with Q kept, for ever. Under a limit fronts
+// begin in postorder, each when there is room for it: at worst one after the other, which takes the least that a tree
+// whose contribution blocks stay can do with.
 // Time and memory are linear in fronts and tasks.
 #pragma once
 
@@ -36,6 +38,7 @@ struct FrontRoundsOptions {
   bool keep_q = true;
   bool detect_rank = true;    ///< false: no column is dropped, rows are as the analysis counted them
   bool late = false;          ///< fronts begin as late as the number of rounds allows, instead of as soon: less memory
+  Index storage_limit = -1;   ///< elements; < 0: none. Not with keep_q
 };
 
 enum class FrontStep { lay_out, assemble, narrow, panel, closing, tail, finish, whole, wide };
@@ -67,7 +70,8 @@ struct FrontRounds {
   Index rounds() const { return static_cast<Index>(round_begin.size()) - 1; }
 };
 
-/// Throws Error{invalid_argument} naming a front whose counts do not fit the shapes' 32 bits.
+/// Throws Error{invalid_argument} naming a front whose counts do not fit the shapes' 32 bits. Where storage_limit is too
+/// small even for one front after the other, the plan is that one, and its storage_size says what it takes.
 FrontRounds plan_rounds(const Symbolic& symbolic, const FrontRoundsOptions& options);
 
 /// Addresses for blocks that come and go: a good fit in constant time, holes merge. Two-level bins as in Masmano, Ripoll,
@@ -75,8 +79,8 @@ FrontRounds plan_rounds(const Symbolic& symbolic, const FrontRoundsOptions& opti
 class BlockPlanner {
  public:
   BlockPlanner();
-  /// Returns a handle.
-  Index take(Index size);
+  /// Returns a handle; -1 where a limit is given that the block's end would pass.
+  Index take(Index size, Index limit = -1);
   void give_back(Index handle);
   Index address(Index handle) const { return blocks_[static_cast<std::size_t>(handle)].begin; }
   /// The largest end of a block so far.
