@@ -13,6 +13,7 @@
 #include <qrane/error.hpp>
 
 #include "sparse/front_rounds.hpp"
+#include "sparse/processor.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::sparse {
@@ -289,6 +290,19 @@ TEST(FrontRounds, AsManyAsTheLongestPathHasPanels) {
     }
     EXPECT_EQ(plan.rounds(), longest);
   }
+}
+
+TEST(FrontRounds, ProcessorsArePredictedByRoundsAndFlops) {
+  const Symbolic s = analyzed(test::random_sparse(500, 200, 0.02, 5));
+  const FrontRoundsOptions options{.panel = 8, .whole_elements = 100, .update_cols = 1000};
+  EXPECT_EQ(longest_path(s, 8, 100), plan_rounds(s, options).rounds());
+  tuning::SparseTuning tuning = tuning::sparse_defaults(Backend::cuda);
+  Symbolic small = s, large = s;  // as deep, with hardly anything or much to do in each round
+  small.facts.flops = 1e5;
+  EXPECT_LT(predict_seconds(small, tuning, 16, 8).cpu, predict_seconds(small, tuning, 16, 8).device);
+  large.facts.flops = 1e11;
+  EXPECT_LT(predict_seconds(large, tuning, 16, 8).device, predict_seconds(large, tuning, 16, 8).cpu);
+  EXPECT_LE(predict_seconds(large, tuning, 16, 8).cpu, predict_seconds(large, tuning, 2, 8).cpu);
 }
 
 TEST(FrontRounds, LateFrontsHoldNoMoreMemory) {

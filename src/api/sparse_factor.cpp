@@ -10,7 +10,7 @@
 
 #include "api/engine.hpp"
 #include "sparse/numeric.hpp"
-#include "tuning/defaults.hpp"
+#include "sparse/processor.hpp"
 
 namespace qrane::detail {
 
@@ -251,18 +251,19 @@ class SparseFactorState {
       numeric_ = context_.engine()->template scalar<T>().sparse_factors(symbolic_, options, options_.rhs.cols, T{});
       return;
     }
-    const int threads = options_.threads > 0 ? options_.threads : context_.engine()->host_threads();
-    numeric_ = std::make_unique<Numeric<T>>(symbolic_, options, threads);
+    numeric_ = std::make_unique<Numeric<T>>(symbolic_, options, cpu_threads());
   }
 
   bool takes_device() const {
     if (options_.processor != sparse::Processor::automatic) return options_.processor == sparse::Processor::device;
     const DeviceInfo info = context_.device();
-    const tuning::SparseTuning tuning = tuning::sparse_defaults(context_.backend());
-    const sparse::AnalysisFacts& facts = symbolic_->facts;
-    return info.is_gpu && (sizeof(T) == 4 || info.has_double) && facts.flops >= tuning.least_flops &&
-           facts.intensity >= tuning.least_intensity;
+    if (!info.is_gpu || (sizeof(T) == 8 && !info.has_double)) return false;
+    const sparse::ProcessorSeconds seconds = sparse::predict_seconds(
+        *symbolic_, tuning::sparse_defaults(context_.backend()), cpu_threads(), static_cast<int>(sizeof(T)));
+    return seconds.device < seconds.cpu;
   }
+  int cpu_threads() const { return options_.threads > 0 ? options_.threads : context_.engine()->host_threads(); }
+
 
   /// The same columns' order, without singletons whose pivots are at most the tolerance.
   void analyze_again(const T* values) {

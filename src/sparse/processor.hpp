@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a sparse factorization is faster: on a GPU or on the CPU's cores, from the analysis alone.
+//
+// On a GPU every panel on the longest path through the tree takes a round, and what many fronts do in a round is done at
+// once: seconds = rounds x round_seconds + flops / device_flops. CPU cores take flops at a rate that grows with the
+// problem, as fronts become larger and threads find work.
+#pragma once
+
+#include "sparse/symbolic.hpp"
+#include "tuning/defaults.hpp"
+
+namespace qrane::sparse {
+
+/// Panels of `panel` columns on the longest path from a leaf to a root, fronts of at most whole_elements counted as one.
+Index longest_path(const Symbolic& symbolic, Index panel, Index whole_elements);
+
+struct ProcessorSeconds {
+  double device = 0, cpu = 0;  ///< predicted
+};
+ProcessorSeconds predict_seconds(const Symbolic& symbolic, const tuning::SparseTuning& tuning, int threads,
+                                 int scalar_bytes);
+
+}  // namespace qrane::sparse
