@@ -309,6 +309,25 @@ class Factor {
   std::unique_ptr<qrane::detail::SparseFactorState<T>> state_;
 };
 
+struct RefineOptions {
+  int max_iterations = 200;  ///< each costs two products with A and two triangular solves
+};
+
+struct RefinedSolution : SparseSolution<double> {
+  int iterations = 0;     ///< of the column that took most
+  bool converged = true;  ///< false for a column whose residual still had more of A's range in it than rounding explains
+};
+
+/// Least squares to the accuracy of double from a factorization in float, at half its memory and time: conjugate
+/// gradients on A R^-1, which converge in a few steps while R is the factor of A to some digits (A's condition number
+/// well below 1e7; beyond, slowly or not at all: then `converged` is false). a: the matrix that was factored, unrounded; b:
+/// m x any. Of a rank-deficient A the basic solution for the factorization's live columns. Runs on the host. Throws
+/// Error{invalid_argument} where shapes do not match, Error{rank_deficient} where R's triangle cannot be solved with.
+/// (Björck, "Numerical Methods for Least Squares Problems", SIAM 1996, section 7.4.)
+template <class T>
+RefinedSolution refine(const Context& context, const Factor<T>& factor, const SparseView<double>& a,
+                       MatrixView<const double> b, const RefineOptions& options = {});
+
 /// A in one call: least squares, or of least norm where A is wide (by QR of A^T).
 template <class T>
 SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, MatrixView<const T> b,

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Least squares in double with the triangle of another factorization as preconditioner: conjugate gradients on
+// A R⁻¹, restarted from a fresh residual. (Björck, "Numerical Methods for Least Squares Problems", SIAM 1996, sections
+// 6.6.3 and 7.4.1.)
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <qrane/sparse_qr.hpp>
+
+namespace qrane::sparse {
+
+namespace {
+
+using detail::check;
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+double norm(const std::vector<double>& x) {
+  double largest = 0, sum = 0;
+  for (const double v : x) largest = std::max(largest, std::abs(v));
+  if (!(largest > 0) || !std::isfinite(largest)) return largest;
+  for (const double v : x) sum += (v / largest) * (v / largest);
+  return largest * std::sqrt(sum);
+}
+
+/// The live columns of A in the order of R's, by columns; duplicates as they come.
+class LiveColumns {
+ public:
+  LiveColumns(const SparseView<double>& a, const std::vector<Index>& permutation, Index rank)
+      : rows_(a.rows), begin_(at(rank) + 1, 0) {
+    std::vector<Index> place(at(a.cols), -1);
+    for (Index k = 0; k < rank; ++k) place[at(permutation[at(k)])] = k;
+    const auto each = [&](auto visit) {
+      if (a.storage == Storage::triplets) {
+        for (Index p = 0; p < a.entries; ++p) visit(a.row_indices[p], a.col_indices[p], a.values[p]);
+        return;
+      }
+      const bool columns = a.storage == Storage::columns;
+      for (Index line = 0; line < (columns ? a.cols : a.rows); ++line)
+        for (Index p = a.pointers[line]; p < a.pointers[line + 1]; ++p)
+          columns ? visit(a.row_indices[p], line, a.values[p]) : visit(line, a.col_indices[p], a.values[p]);
+    };
+    each([&](Index i, Index j, double) {
+      check(i >= 0 && i < a.rows && j >= 0 && j < a.cols, ErrorCode::invalid_argument, "refine: entry (", i, ", ", j,
+            ") is outside of the ", a.rows, " x ", a.cols, " matrix");
+      if (place[at(j)] >= 0) ++begin_[at(place[at(j)]) + 1];
+    });
+    for (Index k = 0; k < rank; ++k) begin_[at(k) + 1] += begin_[at(k)];
+    row_.resize(at(begin_.back()));
+    value_.resize(at(begin_.back()));
+    std::vector<Index> next(begin_.begin(), begin_.end() - 1);
+    each([&](Index i, Index j, double v) {
+      if (place[at(j)] < 0) return;
+      const Index p = next[at(place[at(j)])]++;
+      row_[at(p)] = i;
+      value_[at(p)] = v;
+    });
+    for (Index k = 0; k < rank; ++k)
+      norms_.push_back(norm({value_.begin() + begin_[at(k)], value_.begin() + begin_[at(k) + 1]}));
+  }
+
+  /// r - A x
+  void subtract_product(const std::vector<double>& x, std::vector<double>& r) const {
+    for (std::size_t k = 0; k + 1 < begin_.size(); ++k)
+      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) r[at(row_[at(p)])] -= value_[at(p)] * x[k];
+  }
+  std::vector<double> product(const std::vector<double>& x) const {
+    std::vector<double> y(at(rows_), 0.0);
+    for (std::size_t k = 0; k + 1 < begin_.size(); ++k)
+      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) y[at(row_[at(p)])] += value_[at(p)] * x[k];
+    return y;
+  }
+  /// max_k |z_k| / ‖a_k‖ for z = Aᵀ r: the part of r along a column, at most.
+  double largest_cosine(const std::vector<double>& z) const {
+    double largest = 0;
+    for (std::size_t k = 0; k < z.size(); ++k) {
+      if (std::isnan(z[k])) return z[k];
+      if (norms_[k] > 0) largest = std::max(largest, std::abs(z[k]) / norms_[k]);
+    }
+    return largest;
+  }
+  /// sum ‖a_k‖ |x_k|
+  double weight(const std::vector<double>& x) const {
+    double sum = 0;
+    for (std::size_t k = 0; k < x.size(); ++k) sum += norms_[k] * std::abs(x[k]);
+    return sum;
+  }
+  std::vector<double> transposed_product(const std::vector<double>& r) const {
+    std::vector<double> z(begin_.size() - 1);
+    for (std::size_t k = 0; k + 1 < begin_.size(); ++k) {
+      double sum = 0;
+      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) sum += value_[at(p)] * r[at(row_[at(p)])];
+      z[k] = sum;
+    }
+    return z;
+  }
+
+ private:
+  Index rows_;
+  std::vector<Index> begin_, row_;
+  std::vector<double> value_, norms_;
+};
+
+/// Solves with the leading triangle of R, in double whatever R's scalar is.
+template <class T>
+class Triangle {
+ public:
+  explicit Triangle(SparseMatrix<T> r) : r_(std::move(r)) {
+    for (Index j = 0; j < r_.rows; ++j) {
+      const Index last = r_.pointers[at(j) + 1] - 1;
+      const bool fine = last >= r_.pointers[at(j)] && r_.row_indices[at(last)] == j &&
+                        std::isfinite(static_cast<double>(r_.values[at(last)]));
+      check(fine, ErrorCode::rank_deficient, "refine: element ", j, " of R's diagonal is zero or not finite");
+    }
+  }
+
+  void solve(std::vector<double>& x) const {
+    for (Index j = r_.rows - 1; j >= 0; --j) {
+      const Index last = r_.pointers[at(j) + 1] - 1;
+      x[at(j)] /= static_cast<double>(r_.values[at(last)]);
+      for (Index p = r_.pointers[at(j)]; p < last; ++p)
+        x[at(r_.row_indices[at(p)])] -= static_cast<double>(r_.values[at(p)]) * x[at(j)];
+    }
+  }
+  void solve_transposed(std::vector<double>& x) const {
+    for (Index j = 0; j < r_.rows; ++j) {
+      const Index last = r_.pointers[at(j) + 1] - 1;
+      double sum = x[at(j)];
+      for (Index p = r_.pointers[at(j)]; p < last; ++p)
+        sum -= static_cast<double>(r_.values[at(p)]) * x[at(r_.row_indices[at(p)])];
+      x[at(j)] = sum / static_cast<double>(r_.values[at(last)]);
+    }
+  }
+
+ private:
+  SparseMatrix<T> r_;
+};
+
+struct Column {
+  std::vector<double> x, residual;
+  int iterations = 0;
+  bool converged = false;
+};
+
+template <class T>
+Column refined(const LiveColumns& a, const Triangle<T>& r, const std::vector<double>& b, Index rank,
+               const RefineOptions& options) {
+  constexpr double eps = std::numeric_limits<double>::epsilon();
+  constexpr int patience = 20;  // steps without a smaller gradient, whose norm goes up and down
+  Column best{std::vector<double>(at(rank), 0.0), b, 0, false};
+  const double length = norm(b);
+  std::vector<double> z = a.transposed_product(b);
+  double level = a.largest_cosine(z), fine = 16 * eps * length;
+  int iterations = 0;
+  while (level > fine && iterations < options.max_iterations) {
+    Column next = best;
+    std::vector<double> s = z;
+    r.solve_transposed(s);
+    std::vector<double> p = s, residual = best.residual;
+    const double start = norm(s);
+    double size = start, least = start;
+    for (int waited = 0; waited < patience && least > 1e-9 * start && iterations < options.max_iterations; ++iterations) {
+      std::vector<double> step = p;
+      r.solve(step);
+      const std::vector<double> q = a.product(step);
+      const double curvature = norm(q);
+      if (!(curvature > 0) || !std::isfinite(curvature)) break;
+      const double alpha = (size / curvature) * (size / curvature);
+      for (std::size_t k = 0; k < step.size(); ++k) next.x[k] += alpha * step[k];
+      for (std::size_t k = 0; k < q.size(); ++k) residual[k] -= alpha * q[k];
+      s = a.transposed_product(residual);
+      r.solve_transposed(s);
+      const double now = norm(s), beta = (now / size) * (now / size);
+      for (std::size_t k = 0; k < p.size(); ++k) p[k] = s[k] + beta * p[k];
+      waited = now < least ? 0 : waited + 1;
+      least = std::min(least, now);
+      size = now;
+    }
+    next.residual = b;  // afresh: the recurrence's has drifted
+    a.subtract_product(next.x, next.residual);
+    z = a.transposed_product(next.residual);
+    const double before = level, now = a.largest_cosine(z);
+    if (!(now < before)) break;
+    level = now;
+    best = std::move(next);
+    fine = 16 * eps * (length + a.weight(best.x));  // what rounding of b - A x brings
+    if (level > before / 2) break;
+  }
+  best.iterations = iterations;
+  best.converged = level <= fine;
+  return best;
+}
+
+}  // namespace
+
+template <class T>
+RefinedSolution refine(const Context& context, const Factor<T>& factor, const SparseView<double>& a,
+                       MatrixView<const double> b, const RefineOptions& options) {
+  check(a.rows == factor.rows() && a.cols == factor.cols(), ErrorCode::invalid_argument, "refine: a matrix of ", a.rows,
+        " x ", a.cols, ", but the factorization is of ", factor.rows(), " x ", factor.cols());
+  check(b.rows == a.rows, ErrorCode::invalid_argument, "refine: b has ", b.rows, " rows instead of ", a.rows);
+  check(options.max_iterations >= 0, ErrorCode::invalid_argument,
+        "RefineOptions::max_iterations must not be negative, got ", options.max_iterations);
+  const Index rank = factor.rank();
+  const std::vector<Index> permutation = factor.permutation();
+  const LiveColumns live(a, permutation, rank);
+  const Triangle<T> triangle(factor.r());
+  Matrix<double> host = Matrix<double>::host(b.rows, b.cols), x = Matrix<double>::host(a.cols, b.cols);
+  if (b.rows > 0 && b.cols > 0) context.copy<double>(b, host.view());
+  RefinedSolution solution;
+  solution.rank = rank;
+  solution.full = std::min(a.rows, a.cols);
+  for (Index j = 0; j < b.cols; ++j) {
+    std::vector<double> right(at(a.rows));
+    for (Index i = 0; i < a.rows; ++i) right[at(i)] = host(i, j);
+    const Column column = refined(live, triangle, right, rank, options);
+    for (Index k = 0; k < a.cols; ++k)
+      x(permutation[at(k)], j) = k < rank ? column.x[at(k)] : 0.0;
+    solution.residual_norms.push_back(norm(column.residual));
+    solution.iterations = std::max(solution.iterations, column.iterations);
+    solution.converged = solution.converged && column.converged;
+  }
+  solution.x = b.memory == Memory::host ? std::move(x) : context.to_device<double>(std::as_const(x).view());
+  return solution;
+}
+
+template RefinedSolution refine(const Context&, const Factor<float>&, const SparseView<double>&,
+                                MatrixView<const double>, const RefineOptions&);
+template RefinedSolution refine(const Context&, const Factor<double>&, const SparseView<double>&,
+                                MatrixView<const double>, const RefineOptions&);
+
+}  // namespace qrane::sparse
