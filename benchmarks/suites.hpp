@@ -98,6 +98,7 @@ struct BenchOptions {
   std::string matrices;               ///< folder of sparse matrices (.mtx, .mtx.gz); empty: generated ones alone
   double max_seconds = 0;             ///< longest estimated single run; cases above it are left out with a printed
                                       ///< reason. 0: 2 s where the device is a CPU, no limit on a GPU
+  double suite_seconds = 0;           ///< no case begins after this time; 0: the suite's own on a GPU, no limit on a CPU
   std::function<bool()> interrupted;  ///< asked between runs; true stops, and what was measured is still written
 };
 

@@ -19,7 +19,7 @@ struct BenchCommandOptions {
   std::string suite;
   std::string program;
   std::string matrices;
-  double max_seconds = 0;
+  double max_seconds = 0, suite_seconds = 0;
   bool list = false;
 };
 
@@ -61,6 +61,7 @@ int run(const BenchCommandOptions& options) {
   wanted.cli_directory = program_directory(options.program);
   wanted.matrices = options.matrices;
   wanted.max_seconds = options.max_seconds;
+  wanted.suite_seconds = options.suite_seconds;
   wanted.interrupted = interrupted;
   const int status = bench::run(wanted);
   return interrupted() ? exit_interrupted : status;
@@ -84,6 +85,9 @@ Command add_bench_command(CLI::App& parent, const std::string& program) {
   app->add_flag("--list", options->list, "name the suites");
   app->add_option("--max-seconds", options->max_seconds,
                   "leave out cases whose single run would take longer (default: 2 on a CPU, no limit on a GPU)")
+      ->type_name("S");
+  app->add_option("--suite-seconds", options->suite_seconds,
+                  "begin no case after this time (default: the suite's own on a GPU, no limit on a CPU)")
       ->type_name("S");
   app->add_option("--matrices", options->matrices,
                   "sparse matrices (.mtx, .mtx.gz) of paper-sparse, besides generated ones")

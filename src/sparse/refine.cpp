@@ -148,7 +148,7 @@ template <class T>
 Column refined(const LiveColumns& a, const Triangle<T>& r, const std::vector<double>& b, Index rank,
                const RefineOptions& options) {
   constexpr double eps = std::numeric_limits<double>::epsilon();
-  constexpr int patience = 20;  // steps without a smaller gradient, whose norm goes up and down
+  constexpr int patience = 8;  // steps without a smaller gradient, whose norm goes up and down
   Column best{std::vector<double>(at(rank), 0.0), b, 0, false};
   const double length = norm(b);
   std::vector<double> z = a.transposed_product(b);
@@ -161,7 +161,8 @@ Column refined(const LiveColumns& a, const Triangle<T>& r, const std::vector<dou
     std::vector<double> p = s, residual = best.residual;
     const double start = norm(s);
     double size = start, least = start;
-    for (int waited = 0; waited < patience && least > 1e-9 * start && iterations < options.max_iterations; ++iterations) {
+    const double enough = std::max(1e-9 * start, eps * length);
+    for (int waited = 0; waited < patience && least > enough && iterations < options.max_iterations; ++iterations) {
       std::vector<double> step = p;
       r.solve(step);
       const std::vector<double> q = a.product(step);
