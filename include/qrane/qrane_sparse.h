@@ -134,7 +134,7 @@ typedef struct qrane_sparse_options {
   int32_t check_finite;      /* nonzero: refuse NaN and Inf, naming the first */
   int32_t threads;           /* on the CPU; 0: as many as the context has */
   int32_t reserved;
-  double tolerance;           /* columns are dropped at or below; < 0: 20 (m + n) eps max_j ||a_j|| */
+  double tolerance;           /* columns are dropped at or below; < 0: the default of sparse_qr.hpp */
   int64_t memory_limit_bytes; /* 0: the machine's */
   const void* rhs;            /* in, m x nrhs, of the function's own precision (qrane_matrix_s or _d), or null:
                                * qrane_sparse_solve with a null b solves it */

@@ -220,7 +220,8 @@ Processor processor_from_string(const std::string& name);
 template <class T>
 struct FactorOptions {
   double tolerance = -1;        ///< a column whose part below the rows that are taken is at most this long is dropped
-                                ///< (Heath 1982); < 0: 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's default
+                                ///< (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's default;
+                                ///< in float 20 (m + n)^(1/2) eps max_j ||a_j||, since (m + n) eps nears 1
   bool detect_rank = true;      ///< false: no column is dropped
   bool refuse_deficient = false;  ///< throw Error{rank_deficient} where the rank is below min(m, n)
   KeepQ q = KeepQ::keep;

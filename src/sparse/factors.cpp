@@ -87,9 +87,11 @@ bool Factors<T>::prepare_values(const T* user_values) {
   }
   const double eps = std::numeric_limits<T>::epsilon();
   tolerance_ = options_.tolerance;
-  if (tolerance_ < 0)
-    tolerance_ =
-        std::min(20 * static_cast<double>(s.rows + s.cols) * eps * largest, std::numeric_limits<double>::max());
+  if (tolerance_ < 0) {
+    const double lines = static_cast<double>(s.rows + s.cols);
+    const double growth = sizeof(T) == 4 ? std::sqrt(lines) : lines;
+    tolerance_ = std::min(20 * growth * eps * largest, std::numeric_limits<double>::max());
+  }
   if (!options_.detect_rank) tolerance_ = -1;
   return singletons_fit();
 }

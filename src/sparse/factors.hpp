@@ -23,7 +23,7 @@ namespace qrane::sparse {
 using backend::Op;
 
 struct NumericOptions {
-  double tolerance = -1;    ///< columns are dropped at or below; < 0: 20 (m + n) eps max_j ‖a_j‖
+  double tolerance = -1;    ///< columns are dropped at or below; < 0: the default (sparse_qr.hpp)
   bool detect_rank = true;  ///< false: nothing is dropped
   bool keep_q = true;
   Index memory_limit_bytes = 0;
