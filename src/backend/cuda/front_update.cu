@@ -95,17 +95,18 @@ __device__ void finish_w(std::byte* s_w, const double (&t)[4][2], int c_cols, in
   cluster_sync(blocks);
 }
 
-/// Thread map: a cluster of `blocks` blocks per task, blockIdx.x / blocks its number.
+/// Thread map: a cluster of `seats` blocks per task, blockIdx.x / seats its number; the front's rows take some of them.
 template <class T, int stages>
 __global__ void __launch_bounds__(threads, 2)
-    front_update_kernel(const std::int32_t* condition, Fronts<Cuda, T> f, const FrontUpdateTask* tasks, int blocks) {
+    front_update_kernel(const std::int32_t* condition, Fronts<Cuda, T> f, const FrontUpdateTask* tasks, int seats) {
   if (skipped(condition)) return;
   using G = One<T>;
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ Share<T, 1> s_share;
   std::byte* const s_w = shared + stages * G::stage_bytes;
-  const FrontUpdateTask task = tasks[blockIdx.x / blocks];
-  const int rank = blocks > 1 ? cluster_rank() : 0;
+  const FrontUpdateTask task = tasks[blockIdx.x / seats];
+  const int blocks = min(seats, blocks_for(f.shapes[task.front].rows_bound)), rank = seats > 1 ? cluster_rank() : 0;
+  if (rank >= blocks) return;
   if (threadIdx.x == 0) s_share = make_share<T, 1>(f, task, rank, blocks);
   const T* const g_t = f.storage + f.shapes[task.front].t + static_cast<std::int64_t>(task.panel) * f.panel * f.panel;
   __syncthreads();
@@ -148,10 +149,9 @@ __global__ void __launch_bounds__(threads, 2)
 }
 
 template <class T, int stages>
-void launch_staged(const Launch& launch, const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontUpdateTask>& tasks,
-                   int blocks) {
-  launch_clusters(front_update_kernel<T, stages>, shared_bytes(stages), launch, fronts, tasks, blocks,
-                  "update_fronts kernel");
+void launch_staged(const Launch& launch, const Fronts<Cuda, T>& fronts,
+                   const FrontTasks<Cuda, FrontUpdateTask>& tasks) {
+  launch_clusters(front_update_kernel<T, stages>, shared_bytes(stages), launch, fronts, tasks, "update_fronts kernel");
 }
 
 }  // namespace
@@ -162,11 +162,10 @@ void launch_update_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
   if (tasks.count == 0 || tasks.max_rows == 0) return;
   check_update(fronts, tasks, "update_fronts");
   constexpr int stages = 4;
-  const int blocks = cluster_blocks(tasks, stages * One<T>::rows);  // rows that stay in shared memory
   if (shared_memory_limit() >= shared_bytes(stages)) {
-    launch_staged<T, stages>(launch, fronts, tasks, blocks);
+    launch_staged<T, stages>(launch, fronts, tasks);
   } else {
-    launch_staged<T, 2>(launch, fronts, tasks, blocks);
+    launch_staged<T, 2>(launch, fronts, tasks);
   }
 }
 

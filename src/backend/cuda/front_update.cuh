@@ -44,6 +44,17 @@ struct Lane {
   int g = threadIdx.x % warp_size / 4, q = threadIdx.x % 4;
 };
 
+constexpr int most_blocks = 16;
+
+/// Blocks that share a task of a front of so many rows. The order of sums follows from it, so nothing else may matter:
+/// neither the other tasks of a launch nor how many there are.
+__host__ __device__ constexpr int blocks_for(int rows) {
+  constexpr int rows_per_block = 256;
+  int blocks = 1;
+  while (blocks < most_blocks && rows > blocks * rows_per_block) blocks *= 2;
+  return blocks;
+}
+
 /// What a block works on: tiles from matrix row `first_tile` on, of which rows [begin, end) count, and of panel p's V
 /// rows v_begin[p] .. v_end[p] - 1. Lies in shared memory: the loops over tiles have no registers for it.
 template <class T, int panels>
@@ -290,11 +301,13 @@ struct Back {
   }
 };
 
-/// Launches `kernel` with clusters of `blocks` blocks, one for each task.
+/// Launches `kernel` with a cluster for each task, of as many blocks as the tallest front's tasks have.
 template <class T, class Kernel>
 void launch_clusters(Kernel* kernel, int shared_bytes, const Launch& launch, const Fronts<Cuda, T>& fronts,
-                     const FrontTasks<Cuda, FrontUpdateTask>& tasks, int blocks, const char* name) {
+                     const FrontTasks<Cuda, FrontUpdateTask>& tasks, const char* name) {
   constexpr int portable_cluster = 8;
+  const bool clusters = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
+  const int blocks = clusters ? blocks_for(tasks.max_rows) : 1;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), name);
   if (blocks > portable_cluster)
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), name);
@@ -312,8 +325,6 @@ void launch_clusters(Kernel* kernel, int shared_bytes, const Launch& launch, con
   check_launch(name);
 }
 
-constexpr int most_blocks = 16;
-
 /// Checks what both launches must satisfy.
 template <class T>
 void check_update(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontUpdateTask>& tasks, const char* name) {
@@ -321,16 +332,6 @@ void check_update(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontUpd
                 " columns, at most ", panel_cols, " are possible");
   detail::check(tasks.count <= 0x7fffffff / most_blocks, ErrorCode::invalid_argument, name, ": ", tasks.count,
                 " tasks are too many for one launch");
-}
-
-/// Blocks per task: enough of them to keep the device busy for two rounds, each with at least `least_rows` rows.
-template <class Task>
-int cluster_blocks(const FrontTasks<Cuda, Task>& tasks, int least_rows) {
-  if (device_attribute(cudaDevAttrComputeCapabilityMajor) < 9) return 1;
-  const Index busy = Index(4) * multiprocessors();  // two blocks at a time on each
-  int blocks = 1;
-  while (blocks < most_blocks && tasks.count * blocks < busy && tasks.max_rows > blocks * least_rows) blocks *= 2;
-  return blocks;
 }
 
 }  // namespace qrane::backend::cuda::front_update

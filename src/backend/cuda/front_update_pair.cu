@@ -162,17 +162,18 @@ __device__ void finish_w(std::byte* s_w, const T* g_t, int t_ld, const int (&v_c
   cluster_sync(blocks);
 }
 
-/// Thread map: a cluster of `blocks` blocks per task, blockIdx.x / blocks its number.
+/// Thread map: a cluster of `seats` blocks per task, blockIdx.x / seats its number; the front's rows take some of them.
 template <class T>
 __global__ void __launch_bounds__(threads, 2)
-    front_update_pair_kernel(const std::int32_t* condition, Fronts<Cuda, T> f, const FrontUpdateTask* tasks, int blocks) {
+    front_update_pair_kernel(const std::int32_t* condition, Fronts<Cuda, T> f, const FrontUpdateTask* tasks, int seats) {
   if (skipped(condition)) return;
   using G = Two<T>;
   static_assert(G::stage_bytes == Two<double>::stage_bytes);
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ Share<T, 2> s_share;
-  const FrontUpdateTask task = tasks[blockIdx.x / blocks];
-  const int rank = blocks > 1 ? cluster_rank() : 0;
+  const FrontUpdateTask task = tasks[blockIdx.x / seats];
+  const int blocks = min(seats, blocks_for(f.shapes[task.front].rows_bound)), rank = seats > 1 ? cluster_rank() : 0;
+  if (rank >= blocks) return;
   if (threadIdx.x == 0) s_share = make_share<T, 2>(f, task, rank, blocks);
   const T* const g_t = f.storage + f.shapes[task.front].t + static_cast<std::int64_t>(task.panel) * f.panel * f.panel;
   __syncthreads();
@@ -225,7 +226,7 @@ void launch_update_fronts_pair(const Launch& launch, const Fronts<Cuda, T>& fron
                                const FrontTasks<Cuda, FrontUpdateTask>& tasks) {
   if (tasks.count == 0 || tasks.max_rows == 0) return;
   check_update(fronts, tasks, "update_fronts_pair");
-  launch_clusters(front_update_pair_kernel<T>, ring_bytes, launch, fronts, tasks, cluster_blocks(tasks, 16 * Two<T>::rows),
+  launch_clusters(front_update_pair_kernel<T>, ring_bytes, launch, fronts, tasks,
                   "update_fronts_pair kernel");
 }
 
