@@ -262,18 +262,24 @@ class FrontAssembly {
       const std::int64_t begin = f.row_begin[row];
       const int end = static_cast<int>(f.row_begin[row + mine + 1] - begin);
       const int entries = __shfl_sync(full_warp, end, warp_size - 1);
-#pragma unroll 2
-      for (int base_entry = 0; base_entry < entries; base_entry += warp_size) {
-        const int e = base_entry + lane;
-        int owner = 0;  // rows that end at or before entry e
+      constexpr int at_once = 4;
+      for (int e = lane; e - lane < entries; e += at_once * warp_size) {
+        int target[at_once], col[at_once];
+        T value[at_once];
 #pragma unroll
-        for (int width = warp_size / 2; width > 0; width /= 2)
-          if (__shfl_sync(full_warp, end, owner + width - 1) <= e) owner += width;
-        const int target = __shfl_sync(full_warp, slot, owner);
-        if (e < entries) {
-          const int col = f.entry_col[begin + e];
-          if (col >= first && col < last) column(col)[target] = f.values[begin + e];
+        for (int u = 0; u < at_once; ++u) {
+          const int entry = e + u * warp_size;
+          col[u] = entry < entries ? f.entry_col[begin + entry] : -1;
+          value[u] = col[u] >= first && col[u] < last ? f.values[begin + entry] : T(0);
+          int owner = 0;  // rows that end at or before the entry
+#pragma unroll
+          for (int width = warp_size / 2; width > 0; width /= 2)
+            if (__shfl_sync(full_warp, end, owner + width - 1) <= entry) owner += width;
+          target[u] = __shfl_sync(full_warp, slot, owner);
         }
+#pragma unroll
+        for (int u = 0; u < at_once; ++u)
+          if (col[u] >= first && col[u] < last) column(col[u])[target[u]] = value[u];
       }
     }
   }

@@ -120,7 +120,7 @@ class WholeFront {
     __syncthreads();
     store_panels();
     __syncthreads();
-    for (int j = warp; j < shape.cols; j += warps) store_column(j, keep_q);
+    store_columns(keep_q);
     const std::int32_t* const ids = f.row_ids + shape.row_ids;
     for (int j = shape.cols; j < all_cols; ++j) {
       T* const rhs = f.rhs + (j - shape.cols) * f.rhs_ld;
@@ -251,11 +251,28 @@ class WholeFront {
     }
   }
 
-  /// R packed, the contribution block, and V with its ones and zeros; a warp.
-  __device__ void store_column(int j, bool keep_q) const {
+  /// Warps take columns in turn; the lanes of each know the pivots of 32 of them, so that no column waits for its own.
+  __device__ void store_columns(bool keep_q) const {
+    int before = 0;  // live columns left of these
+    for (int base = 0; base < shape.cols; base += warp_size) {
+      const int j = base + lane, p = j < shape.cols ? pivot[j] : -1;
+      int count = max(p + 1, before);
+#pragma unroll
+      for (int width = 1; width < warp_size; width *= 2) {
+        const int other = __shfl_up_sync(full_warp, count, width);
+        if (lane >= width) count = max(count, other);
+      }
+      before = __shfl_sync(full_warp, count, warp_size - 1);
+      const int last = min(base + warp_size, shape.cols);
+      for (int c = base + warp; c < last; c += warps)  // warps divide 32
+        store_column(c, __shfl_sync(full_warp, p, c - base), __shfl_sync(full_warp, count, c - base), keep_q);
+    }
+  }
+
+  /// R packed, the contribution block, and V with its ones and zeros; a warp. p: pivot row, count: rows of R.
+  __device__ void store_column(int j, int p, int count, bool keep_q) const {
     const FrontPanelState panel = f.panels[shape.panels + j / f.panel];
     const T* const x = a + j * ld;
-    const int count = rows_of_r(j), p = pivot[j];
     const bool pivotal = j < shape.pivots;
     const int first = min(j, shape.pivots);
     T* const packed = f.r + shape.r + packed_offset(first, shape.r_bound) + std::int64_t{j - first} * shape.r_bound;
