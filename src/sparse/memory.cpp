@@ -73,53 +73,31 @@ std::byte* Region::take_bytes(Index bytes) {
       segment.free.emplace(0, segment.size);
       segments_.push_back(std::move(segment));
     }
-    if (std::byte* const p = cut(k, bytes, segments_[k].size)) return p;
+    Segment& s = segments_[k];
+    const auto hole =
+        std::find_if(s.free.begin(), s.free.end(), [&](const auto& free) { return free.second >= bytes; });
+    if (hole == s.free.end()) continue;
+    const auto [offset, size] = *hole;
+    if (offset + bytes > s.touched) {
+      budget_.add(offset + bytes - s.touched);
+      s.touched = offset + bytes;
+    }
+    std::byte* const p = s.data.get() + offset;
+    used_.emplace(p, std::pair(k, bytes));
+    if (size > bytes) s.free.emplace(offset + bytes, size - bytes);
+    s.free.erase(offset);
+    return p;
   }
 }
 
-std::byte* Region::take_below_bytes(Index bytes, const std::byte* limit) {
-  bytes = round_up(std::max<Index>(bytes, 1), 64);
-  const std::lock_guard lock(mutex_);
-  for (std::size_t k = 0; k < segments_.size(); ++k) {
-    const std::byte* const begin = segments_[k].data.get();
-    const bool here = limit >= begin && limit < begin + segments_[k].size;
-    const Index before = here ? limit - begin : segments_[k].touched;
-    if (std::byte* const p = cut(k, bytes, std::min(before, segments_[k].touched - bytes + 1))) return p;
-    if (here) return nullptr;
-  }
-  return nullptr;
-}
-
-std::byte* Region::cut(std::size_t k, Index bytes, Index before) {
-  Segment& s = segments_[k];
-  const auto end = s.free.lower_bound(std::max<Index>(before, 0));
-  const auto hole = std::find_if(s.free.begin(), end, [&](const auto& free) { return free.second >= bytes; });
-  if (hole == end) return nullptr;
-  const auto [offset, size] = *hole;
-  if (offset + bytes > s.touched) {
-    budget_.add(offset + bytes - s.touched);
-    s.touched = offset + bytes;
-  }
-  std::byte* const p = s.data.get() + offset;
-  used_.emplace(p, std::pair(k, bytes));
-  if (size > bytes) s.free.emplace(offset + bytes, size - bytes);
-  s.free.erase(offset);
-  return p;
-}
-
-void Region::shrink_bytes(std::byte* p, Index bytes) noexcept {
-  bytes = round_up(bytes, 64);
+void Region::give_back_bytes(std::byte* p) noexcept {
   const std::lock_guard lock(mutex_);
   const auto used = used_.find(p);
-  auto& [k, had] = used->second;
-  if (had <= bytes) return;
+  const auto [k, bytes] = used->second;
+  used_.erase(used);
   Segment& s = segments_[k];
-  const Index offset = p - s.data.get();
-  Index begin = offset + bytes, end = offset + had;
-  if (bytes > 0)
-    had = bytes;
-  else
-    used_.erase(used);
+  const Index begin = p - s.data.get();
+  Index end = begin + bytes;
   auto next = s.free.lower_bound(begin);
   if (next != s.free.end() && next->first == end) {
     end += next->second;

@@ -52,20 +52,9 @@ class Region {
   T* take(Index count) {
     return reinterpret_cast<T*>(take_bytes(count * static_cast<Index>(sizeof(T))));
   }
-  /// A block at a lower address than `limit`, in memory that was in use before; null where there is no such hole.
-  template <class T>
-  T* take_below(Index count, const T* limit) {
-    return reinterpret_cast<T*>(
-        take_below_bytes(count * static_cast<Index>(sizeof(T)), reinterpret_cast<const std::byte*>(limit)));
-  }
-  /// Gives back all but the first `count` elements.
-  template <class T>
-  void shrink(T* p, Index count) noexcept {
-    shrink_bytes(reinterpret_cast<std::byte*>(p), count * static_cast<Index>(sizeof(T)));
-  }
   template <class T>
   void give_back(T* p) noexcept {
-    if (p) shrink_bytes(reinterpret_cast<std::byte*>(p), 0);
+    if (p) give_back_bytes(reinterpret_cast<std::byte*>(p));
   }
 
  private:
@@ -76,10 +65,7 @@ class Region {
     std::map<Index, Index> free;  // offset: bytes
   };
   std::byte* take_bytes(Index bytes);
-  std::byte* take_below_bytes(Index bytes, const std::byte* limit);
-  /// `bytes` of the first hole of segment k that has so many and begins before that offset; null where none does.
-  std::byte* cut(std::size_t k, Index bytes, Index before);
-  void shrink_bytes(std::byte* p, Index bytes) noexcept;
+  void give_back_bytes(std::byte* p) noexcept;
 
   Budget& budget_;
   Index segment_bytes_;

@@ -40,6 +40,7 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
       threads_(std::max(threads, 1)),
       budget_(options.memory_limit_bytes),
       region_(budget_, segment_bytes<T>(*symbolic_)),
+      blocks_(budget_, segment_bytes<T>(*symbolic_)),
       chunks_(budget_) {
   const Symbolic& s = *symbolic_;
   double work = 0;
@@ -52,7 +53,7 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
   }
   try {
     constexpr Index first_stack = Index{1} << 16;
-    for (int w = 0; w < threads_; ++w) workers_.emplace_back(region_, chunks_, first_stack);
+    for (int w = 0; w < threads_; ++w) workers_.emplace_back(blocks_, chunks_, first_stack);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, detail::concat("out of memory for a sparse factorization with ", s.entries,
                                                          " entries in ", s.fronts.size(), " fronts"));
@@ -69,7 +70,7 @@ template <class T>
 void Numeric<T>::reset() {
   for (StoredFront<T>& f : stored_) {
     release_cb(f);
-    if (f.r_of_region) region_.give_back(f.r);
+    if (f.r_of_region) blocks_.give_back(f.r);
   }
   std::fill(stored_.begin(), stored_.end(), StoredFront<T>{});
   for (Worker& worker : workers_) {
@@ -81,7 +82,7 @@ void Numeric<T>::reset() {
 
 template <class T>
 void Numeric<T>::release_cb(StoredFront<T>& front) {
-  if (front.cb_of_region) region_.give_back(front.cb);
+  if (front.cb_of_region) blocks_.give_back(front.cb);
   front.cb = nullptr;
   front.cb_of_region = false;
 }
@@ -267,19 +268,13 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
   }
   Index size = stored.r_rows * shape.nonpivots();
   for (Index j = 0; j < shape.pivots; ++j) size += stored.live(j);
-  stored.r_of_region = place == CbPlace::settled && shape.parent < 0 && size > 0;
-  const auto settled = [&](Index count) {
-    T* const below = region_.take_below(count, front.a);
-    return below ? below : front.a;
-  };
-  stored.r = stored.r_of_region ? settled(size) : worker.kept.template allocate<T>(size);
+  stored.r_of_region = place == CbPlace::region && shape.parent < 0 && size > 0;
+  stored.r = stored.r_of_region ? blocks_.template take<T>(size) : worker.kept.template allocate<T>(size);
   const Index cb_size = stored.cb_rows * shape.nonpivots() - stored.cb_rows * (stored.cb_rows - 1) / 2;
   const bool has_cb = shape.parent >= 0 && cb_size > 0;
   if (has_cb && place == CbPlace::stack) stored.cb = worker.cb_stack.push(cb_size);
-  if (has_cb && place == CbPlace::region) stored.cb = region_.template take<T>(cb_size);
-  if (has_cb && place == CbPlace::settled) stored.cb = settled(cb_size);
+  if (has_cb && place == CbPlace::region) stored.cb = blocks_.template take<T>(cb_size);
   stored.cb_of_region = has_cb && place != CbPlace::stack;
-  // in place: the block's columns move to lower addresses, each behind what has been read already
   T* r = stored.r;
   T* cb = stored.cb;
   for (const FrontPanel& panel : result.panels) {
@@ -296,8 +291,6 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
       if (cb && !pivotal) cb = take(stored.r_rows, stored.r_rows + std::min(j - shape.pivots + 1, stored.cb_rows), cb);
     }
   }
-  if (place == CbPlace::settled)
-    region_.shrink(front.a, front.a == stored.cb ? cb_size : front.a == stored.r ? size : 0);
 }
 
 /// Fronts first .. last in postorder, whole subtrees, on one thread.
@@ -329,12 +322,8 @@ void Numeric<T>::factor_range(Index first, Index last, const std::vector<char>& 
       release_cb(taken);
     }
     factor_front(front, worker.result, drop_rule(f, worker), worker.scratch);
-    store(f, front, worker.result,
-          large                 ? CbPlace::settled
-          : cb_to_region[at(f)] ? CbPlace::region
-                                : CbPlace::stack,
-          worker);
-    worker.large_front = nullptr;
+    store(f, front, worker.result, large || cb_to_region[at(f)] ? CbPlace::region : CbPlace::stack, worker);
+    region_.give_back(std::exchange(worker.large_front, nullptr));
     progress_->add(shape.flops);
   }
 }

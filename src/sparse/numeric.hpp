@@ -7,9 +7,9 @@
 // operations in the same order however threads fall: results repeat for a given number of threads.
 //
 // Memory: a subtree has one front at a time. Small fronts of it share one place, and a stack for their contribution
-// blocks; large ones, and all fronts above, have a block of the region each, and what stays of them, the contribution
-// block or R of a root, is put below it or remains in it. R of other fronts, and Q if it is kept, grow in arenas. All
-// of it stays with the object, and is used again.
+// blocks; large ones, and all fronts above, have a block of a region each. What stays of these, the contribution block or
+// R of a root, is in a region of its own, so that neither leaves holes that the other cannot use. R of other fronts, and
+// Q if it is kept, grow in arenas. All of it stays with the object, and is used again.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace qrane::sparse {
 /// One thread's memory.
 template <class T>
 struct NumericWorker {
-  NumericWorker(Region& region, Chunks& chunks, Index first_stack) : cb_stack(region, first_stack), kept(chunks) {}
+  NumericWorker(Region& blocks, Chunks& chunks, Index first_stack) : cb_stack(blocks, first_stack), kept(chunks) {}
   Scratch<T> scratch;
   FrontResult<T> result;
   T* front = nullptr;  // of the region, for small fronts
@@ -45,9 +45,7 @@ struct NumericWorker {
 /// Where a front's contribution block is put.
 enum class CbPlace {
   stack,  ///< the worker's: the parent is factored by the same task
-  region,
-  settled  ///< in a hole of the region below the front's own block, or at the beginning of that block, which is cut to
-           ///< that size; a root's R likewise
+  region  ///< and R of a root
 };
 
 /// Where a front's rows go: the analysis's layout, or one made for the heights that rank left.
@@ -95,7 +93,8 @@ class Numeric final : public Factors<T> {
 
   int threads_;
   Budget budget_;
-  Region region_;  // fronts and contribution blocks
+  Region region_;  // fronts
+  Region blocks_;  // contribution blocks, and R of roots
   Chunks chunks_;  // R and Q
   std::vector<Worker> workers_;
   std::unique_ptr<backend::cpu::ThreadPool> thread_pool_;

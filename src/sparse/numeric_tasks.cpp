@@ -204,8 +204,8 @@ class NumericTasks {
 
   void finish(Index f, NumericWorker<T>& worker) {
     Upper& u = upper(f);
-    n_.store(f, u.matrix, u.result, CbPlace::settled, worker);
-    u.matrix.a = nullptr;
+    n_.store(f, u.matrix, u.result, CbPlace::region, worker);
+    n_.region_.give_back(std::exchange(u.matrix.a, nullptr));
     u.result = FrontResult<T>{};
   }
 
