@@ -97,79 +97,47 @@ class FrontLayout {
  private:
   static constexpr int own_key = -1;
 
-  /// A child's contribution block as this class sees it.
-  struct Block {
-    const std::int32_t* columns;  // of the front
-    const std::int32_t* ids;      // rows of S
-    const std::int32_t* full_slots;
-    std::int32_t* slots;
-  };
-
-  /// visit(block, row, number of the child) for all rows of the children's contribution blocks. A warp takes some
-  /// children, a lane the data of one, and all lanes their rows in turn; several warps share few children.
+  /// visit(child, its number among the children, first row id of its contribution block, thread's row, step), a warp
+  /// per child.
   template <class Visit>
-  __device__ void for_each_child_row(int thread_block, int thread_blocks, Visit&& visit) const {
-    if (shape.child_count == 0) return;
-    const int lane = threadIdx.x % warp_size, in_block = static_cast<int>(blockDim.x) / warp_size;
-    const int warps = thread_blocks * in_block, warp = thread_block * in_block + static_cast<int>(threadIdx.x) / warp_size;
-    const int taken = min((shape.child_count + warps - 1) / warps, warp_size);  // children of a warp
-    const int sharers = max(warps / shape.child_count, 1), groups = max(warps / sharers, 1);
-    if (warp >= groups * sharers) return;
-    for (int first = warp / sharers * taken; first < shape.child_count; first += groups * taken) {
-      const int count = min(taken, shape.child_count - first);
-      const int child = f.children[shape.children + first + min(lane, count - 1)];
-      const FrontShape& from = f.shapes[child];
-      const FrontState& state = f.states[child];
-      Block block{f.parent_col + from.columns + from.pivots, f.row_ids + from.row_ids + state.r_rows,
-                  f.full_cb_slot + from.full_slots, f.cb_slot + from.slots};
-      const int rows = lane < count ? state.cb_rows : 0;
-      int end = rows;
-#pragma unroll
-      for (int width = 1; width < warp_size; width *= 2) {
-        const int other = __shfl_up_sync(full_warp, end, width);
-        if (lane >= width) end += other;
-      }
-      const int total = __shfl_sync(full_warp, end, warp_size - 1);
-      for (int e = warp % sharers * warp_size + lane; e - lane < total; e += sharers * warp_size) {
-        int owner = 0;  // lanes whose rows end at or before e
-#pragma unroll
-        for (int width = warp_size / 2; width > 0; width /= 2)
-          if (__shfl_sync(full_warp, end, owner + width - 1) <= e) owner += width;
-        const int begin = __shfl_sync(full_warp, end - rows, owner);
-        const Block of_owner{of_lane(block.columns, owner), of_lane(block.ids, owner), of_lane(block.full_slots, owner),
-                             of_lane(block.slots, owner)};
-        if (e < total) visit(of_owner, e - begin, first + owner);
-      }
+  __device__ void for_each_child(int block, int blocks, Visit&& visit) const {
+    const int warps = static_cast<int>(blockDim.x) / warp_size;
+    for (int c = block * warps + static_cast<int>(threadIdx.x) / warp_size; c < shape.child_count; c += blocks * warps) {
+      const int child = f.children[shape.children + c];
+      visit(f.shapes[child], f.states[child], c);
     }
-  }
-  template <class P>
-  static __device__ P* of_lane(P* p, int lane) {
-    return reinterpret_cast<P*>(__shfl_sync(full_warp, reinterpret_cast<unsigned long long>(p), lane));
   }
 
   /// The analysis's layout, and row numbers.
   __device__ void copy(int block, int blocks) {
-    const int first = block * blockDim.x + threadIdx.x, step = blocks * blockDim.x;
+    const int first = block * blockDim.x + threadIdx.x, step = blocks * blockDim.x, lane = threadIdx.x % warp_size;
     for (int j = first; j < shape.cols; j += step) stair[j] = f.full_stair[shape.columns + j];
     for (int r = first; r < shape.own_rows; r += step) {
       const int slot = f.full_own_slot[shape.first_row + r];
       own_slot[r] = slot;
       row_ids[slot] = static_cast<std::int32_t>(shape.first_row) + r;
     }
-    for_each_child_row(block, blocks, [&](const Block& child, int i, int) {
-      const int slot = child.full_slots[i];
-      child.slots[i] = slot;
-      row_ids[slot] = child.ids[i];
+    for_each_child(block, blocks, [&](const FrontShape& child, const FrontState& state, int) {
+      const std::int32_t* const ids = f.row_ids + child.row_ids + state.r_rows;
+      for (int i = lane; i < state.cb_rows; i += warp_size) {
+        const int slot = f.full_cb_slot[child.full_slots + i];
+        f.cb_slot[child.slots + i] = slot;
+        row_ids[slot] = ids[i];
+      }
     });
   }
 
   /// The staircase by counting; `cursor` of a column becomes its first row.
   __device__ int count_rows() {
+    const int lane = threadIdx.x % warp_size;
     for (int j = threadIdx.x; j < shape.cols; j += blockDim.x) stair[j] = 0;
     __syncthreads();
     for (int r = threadIdx.x; r < shape.own_rows; r += blockDim.x)
       atomicAdd(&stair[f.own_column[shape.first_row + r]], 1);
-    for_each_child_row(0, 1, [&](const Block& child, int i, int) { atomicAdd(&stair[child.columns[i]], 1); });
+    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int) {
+      const std::int32_t* const columns = f.parent_col + child.columns + child.pivots;
+      for (int i = lane; i < state.cb_rows; i += warp_size) atomicAdd(&stair[columns[i]], 1);
+    });
     __syncthreads();
     int rows = 0;
     for (int first = 0; first < shape.cols; first += blockDim.x) {
@@ -187,6 +155,7 @@ class FrontLayout {
   /// Rows of one column in their order: own ones first, then by child. A child has one row of each column at most, so
   /// its place among the others of its column is found by their numbers, which meanwhile stand in row_ids.
   __device__ void place() {
+    const int lane = threadIdx.x % warp_size;
     for (int r = threadIdx.x; r < shape.own_rows; r += blockDim.x) {
       const int col = f.own_column[shape.first_row + r];
       const std::int32_t* const full_stair = f.full_stair + shape.columns;
@@ -197,24 +166,31 @@ class FrontLayout {
       atomicAdd(&cursor[col], 1);
     }
     __syncthreads();
-    for_each_child_row(0, 1, [&](const Block& child, int i, int c) {
-      row_ids[atomicAdd(&cursor[child.columns[i]], 1)] = c;
+    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int c) {
+      const std::int32_t* const columns = f.parent_col + child.columns + child.pivots;
+      for (int i = lane; i < state.cb_rows; i += warp_size) row_ids[atomicAdd(&cursor[columns[i]], 1)] = c;
     });
     __syncthreads();
-    for_each_child_row(0, 1, [&](const Block& child, int i, int c) {
-      const int col = child.columns[i], first = col > 0 ? stair[col - 1] : 0;
-      int later = 0;
-      for (int p = stair[col] - 1; p >= first; --p) {
-        const int key = row_ids[p];
-        if (key == own_key) break;
-        later += key > c;
+    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int c) {
+      const std::int32_t* const columns = f.parent_col + child.columns + child.pivots;
+      for (int i = lane; i < state.cb_rows; i += warp_size) {
+        const int col = columns[i], first = col > 0 ? stair[col - 1] : 0;
+        int later = 0;
+        for (int p = stair[col] - 1; p >= first; --p) {
+          const int key = row_ids[p];
+          if (key == own_key) break;
+          later += key > c;
+        }
+        f.cb_slot[child.slots + i] = stair[col] - 1 - later;
       }
-      child.slots[i] = stair[col] - 1 - later;
     });
     __syncthreads();
     for (int r = threadIdx.x; r < shape.own_rows; r += blockDim.x)
       row_ids[own_slot[r]] = static_cast<std::int32_t>(shape.first_row) + r;
-    for_each_child_row(0, 1, [&](const Block& child, int i, int) { row_ids[child.slots[i]] = child.ids[i]; });
+    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int) {
+      for (int i = lane; i < state.cb_rows; i += warp_size)
+        row_ids[f.cb_slot[child.slots + i]] = f.row_ids[child.row_ids + state.r_rows + i];
+    });
   }
 
   const Fronts<Cuda, T>& f;
@@ -262,24 +238,18 @@ class FrontAssembly {
       const std::int64_t begin = f.row_begin[row];
       const int end = static_cast<int>(f.row_begin[row + mine + 1] - begin);
       const int entries = __shfl_sync(full_warp, end, warp_size - 1);
-      constexpr int at_once = 4;
-      for (int e = lane; e - lane < entries; e += at_once * warp_size) {
-        int target[at_once], col[at_once];
-        T value[at_once];
+#pragma unroll 2
+      for (int base_entry = 0; base_entry < entries; base_entry += warp_size) {
+        const int e = base_entry + lane;
+        int owner = 0;  // rows that end at or before entry e
 #pragma unroll
-        for (int u = 0; u < at_once; ++u) {
-          const int entry = e + u * warp_size;
-          col[u] = entry < entries ? f.entry_col[begin + entry] : -1;
-          value[u] = col[u] >= first && col[u] < last ? f.values[begin + entry] : T(0);
-          int owner = 0;  // rows that end at or before the entry
-#pragma unroll
-          for (int width = warp_size / 2; width > 0; width /= 2)
-            if (__shfl_sync(full_warp, end, owner + width - 1) <= entry) owner += width;
-          target[u] = __shfl_sync(full_warp, slot, owner);
+        for (int width = warp_size / 2; width > 0; width /= 2)
+          if (__shfl_sync(full_warp, end, owner + width - 1) <= e) owner += width;
+        const int target = __shfl_sync(full_warp, slot, owner);
+        if (e < entries) {
+          const int col = f.entry_col[begin + e];
+          if (col >= first && col < last) column(col)[target] = f.values[begin + e];
         }
-#pragma unroll
-        for (int u = 0; u < at_once; ++u)
-          if (col[u] >= first && col[u] < last) column(col[u])[target[u]] = value[u];
       }
     }
   }
@@ -340,42 +310,33 @@ class FrontAssembly {
 
   /// Rows first_row and following of columns col .. col + count - 1 of a child's contribution block, by one warp.
   __device__ void take(int child, int col, int count, int first_row) const {
-    if (count == unit_cols) return take_columns<unit_cols, 2>(child, col, first_row);
-    for (int k = 0; k < count; ++k) take_columns<1, 8>(child, col + k, first_row);
-  }
-
-  /// `at_once` rows of a lane: loads go before stores, which the compiler would not let pass each other.
-  template <int count, int at_once>
-  __device__ __forceinline__ void take_columns(int child, int col, int first_row) const {
     const FrontShape& from = f.shapes[child];
-    const int cb_rows = f.states[child].cb_rows, r_rows = f.states[child].r_rows, lane = threadIdx.x % warp_size;
+    const FrontState& state = f.states[child];
     const std::int32_t* const slots = f.cb_slot + from.slots;
-    const T *above[count], *below[count];
-    T* target[count];
-    int border[count];
-#pragma unroll
-    for (int k = 0; k < count; ++k) {
-      const RColumn<T> r(f, from, from.pivots + col + k);
-      above[k] = r.above + r_rows, below[k] = r.below + r_rows, border[k] = r.border - r_rows;
-      target[k] = column(f.parent_col[from.columns + from.pivots + col + k]);
-    }
-    const int end = min(min(first_row + unit_rows, cb_rows), col + count);
-    for (int i = first_row + lane; i < end; i += at_once * warp_size) {
-      int slot[at_once];
-      T x[count][at_once];
-#pragma unroll
-      for (int u = 0; u < at_once; ++u) {
-        const int row = i + u * warp_size;
-        slot[u] = row < end ? slots[row] : 0;
-#pragma unroll
-        for (int k = 0; k < count; ++k)
-          if (row < end && row <= col + k) x[k][u] = (row < border[k] ? above[k] : below[k])[row];
+    const std::int32_t* const columns = f.parent_col + from.columns + from.pivots;
+    const int end = min(min(first_row + unit_rows, state.cb_rows), col + count);
+    const int r_rows = state.r_rows, lane = threadIdx.x % warp_size;
+    if (count == unit_cols) {
+      const RColumn<T> r0(f, from, from.pivots + col), r1(f, from, from.pivots + col + 1),
+          r2(f, from, from.pivots + col + 2), r3(f, from, from.pivots + col + 3);
+      T *const a0 = column(columns[col]), *const a1 = column(columns[col + 1]), *const a2 = column(columns[col + 2]),
+        *const a3 = column(columns[col + 3]);
+#pragma unroll 2
+      for (int i = first_row + lane; i < end; i += warp_size) {
+        const int slot = slots[i];
+        const T x1 = i <= col + 1 ? r1[r_rows + i] : T(0), x2 = i <= col + 2 ? r2[r_rows + i] : T(0);
+        const T x0 = i <= col ? r0[r_rows + i] : T(0), x3 = r3[r_rows + i];
+        if (i <= col) a0[slot] = x0;
+        if (i <= col + 1) a1[slot] = x1;
+        if (i <= col + 2) a2[slot] = x2;
+        a3[slot] = x3;
       }
-#pragma unroll
-      for (int u = 0; u < at_once; ++u)
-#pragma unroll
-        for (int k = 0; k < count; ++k)
-          if (const int row = i + u * warp_size; row < end && row <= col + k) target[k][slot[u]] = x[k][u];
+    } else {
+      for (int k = 0; k < count; ++k) {
+        const RColumn<T> r(f, from, from.pivots + col + k);
+        T* const target = column(columns[col + k]);
+        for (int i = first_row + lane; i < min(end, col + k + 1); i += warp_size) target[slots[i]] = r[r_rows + i];
+      }
     }
   }
 

@@ -10,7 +10,7 @@ constexpr int most_threads = 256;
 
 /// Block x: a front. Blocks y share its rows and children.
 template <class T>
-__global__ void __launch_bounds__(512) lay_out_kernel(const std::int32_t* condition, const Fronts<Cuda, T> f, const std::int32_t* list) {
+__global__ void lay_out_kernel(const std::int32_t* condition, const Fronts<Cuda, T> f, const std::int32_t* list) {
   if (skipped(condition)) return;
   const int front = list[blockIdx.x];
   const FrontShape shape = f.shapes[front];
@@ -102,8 +102,7 @@ void launch_lay_out_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
   if (list.count == 0) return;
   constexpr std::int32_t rows_of_block = 2048;
   const auto blocks = static_cast<unsigned>(std::clamp<Index>(list.max_rows / rows_of_block, 1, 64));
-  const unsigned threads = list.max_rows < rows_of_block ? threads_for(list) : 512;
-  lay_out_kernel<<<dim3(static_cast<unsigned>(list.count), blocks), threads, 0, launch.stream>>>(
+  lay_out_kernel<<<dim3(static_cast<unsigned>(list.count), blocks), threads_for(list), 0, launch.stream>>>(
       launch.condition, fronts, list.tasks);
   check_launch("lay_out_fronts");
 }

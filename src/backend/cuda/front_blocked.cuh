@@ -45,7 +45,7 @@ struct BlockedLayout {
 template <class T>
 struct BlockShared {
   int first_col, cols, first_row, rows, next_row;  // first_row: a multiple of 8, as is rows
-  alignas(16) T heads[block_cols];
+  T heads[block_cols];
   alignas(16) T sums[block_cols];
 };
 
@@ -235,50 +235,48 @@ class BlockedFront {
     f(std::integral_constant<int, most_slabs>{});
   }
 
-  /// The block in warp 0's registers, as a ring: the column whose turn it is stands first, those still to come follow,
-  /// then the finished ones. So the steps are a loop whose instructions stay in their cache.
-  template <int slabs>
-  struct Ring {
-    T a[block_cols][slabs];
-    T t_row[block_cols];         // row `lane` of T; zero for columns that are not finished
-    int pivot_row[block_cols];  // less the block's first row
-  };
-
   template <int slabs>
   __device__ __forceinline__ void factor_block(int first, int cols, int first_row, int rows, int row, bool keep_q) {
-    Ring<slabs> ring;
+    T a[block_cols][slabs], t_row[block_cols];  // t_row: row `lane` of T
+    int pivot_row[block_cols];                  // less first_row
     T* const s_a = whole.a + first * whole.ld + first_row + lane;
 #pragma unroll
     for (int c = 0; c < block_cols; ++c) {
-      ring.t_row[c] = T(0);
-      ring.pivot_row[c] = no_row;
+      t_row[c] = T(0);
+      pivot_row[c] = no_row;
 #pragma unroll
       for (int i = 0; i < slabs; ++i)
-        ring.a[c][i] = c < cols && i * warp_size + lane < rows ? s_a[c * whole.ld + i * warp_size] : T(0);
+        a[c][i] = c < cols && i * warp_size + lane < rows ? s_a[c * whole.ld + i * warp_size] : T(0);
     }
     const bool pivotal = first + lane < whole.shape.pivots && lane < cols;
     const int exponent =
         pivotal && whole.f.exponents != nullptr ? whole.f.exponents[whole.shape.first_col + first + lane] : 0;
-    const int may_drop = whole.f.tolerance >= 0 ? whole.shape.pivots - first : 0;
-#pragma unroll 1
+    FrontProgress& progress = whole.progress;
+#pragma unroll
     for (int j = 0; j < block_cols; ++j) {
-      const bool there = j < cols && row < whole.rows;
-      const bool live = step<slabs>(ring, j, there ? row - first_row : no_row, j < may_drop ? whole.f.tolerance : -1.0,
-                                    __shfl_sync(full_warp, exponent, j));
-      row += live;
-      if (first + j < whole.shape.pivots) whole.progress.r_rows = row;
+      if (j < cols && row < whole.rows) {
+        const bool may_drop = first + j < whole.shape.pivots;
+        const int p = row - first_row;  // within the first slab
+        step<slabs>(a, t_row, j, p, may_drop ? whole.f.tolerance : -1.0, __shfl_sync(full_warp, exponent, j),
+                    pivot_row[j]);
+        if (pivot_row[j] == p) ++row;
+        if (may_drop) progress.r_rows = row;
+      }
     }
-    whole.progress.row = row;
-    const int in_panel = first % whole.f.panel;
+    progress.row = row;
 #pragma unroll
     for (int c = 0; c < block_cols; ++c) {
       if (c >= cols) continue;
 #pragma unroll
       for (int i = 0; i < slabs; ++i)
-        if (i * warp_size + lane < rows) s_a[c * whole.ld + i * warp_size] = ring.a[c][i];
-      if (lane == 0) whole.pivot[first + c] = ring.pivot_row[c] < no_row ? first_row + ring.pivot_row[c] : -1;
-      if (keep_q && lane < whole.f.panel - in_panel)
-        whole.t_column(first + c)[in_panel + lane] = lane < block_cols ? ring.t_row[c] : T(0);
+        if (i * warp_size + lane < rows) s_a[c * whole.ld + i * warp_size] = a[c][i];
+      if (lane == 0) whole.pivot[first + c] = pivot_row[c] < no_row ? first_row + pivot_row[c] : -1;
+      if (keep_q && lane < block_cols) {
+        T* const g_t = whole.t_column(first + c) + first % whole.f.panel;
+        if (first % whole.f.panel + lane < whole.f.panel) g_t[lane] = t_row[c];
+        for (int i = first % whole.f.panel + block_cols + lane; i < whole.f.panel; i += block_cols)
+          whole.t_column(first + c)[i] = T(0);
+      }
     }
     if (first > 0) barrier();  // nobody reads V and T of the block before any more
 #pragma unroll
@@ -286,10 +284,10 @@ class BlockedFront {
       T* const s_v = v.column(c) + lane;
 #pragma unroll
       for (int i = 0; i < slabs; ++i) {
-        const int below = i * warp_size + lane - ring.pivot_row[c];
-        if (i * warp_size + lane < rows) s_v[i * warp_size] = below > 0 ? ring.a[c][i] : T(below == 0 ? 1 : 0);
+        const int below = i * warp_size + lane - pivot_row[c];
+        if (i * warp_size + lane < rows) s_v[i * warp_size] = below > 0 ? a[c][i] : T(below == 0 ? 1 : 0);
       }
-      if (lane < block_cols) t[c * block_cols + lane] = ring.t_row[c];
+      if (lane < block_cols) t[c * block_cols + lane] = t_row[c];
     }
     if (lane == 0) {
       shared.first_col = first, shared.cols = cols;
@@ -297,69 +295,54 @@ class BlockedFront {
     }
   }
 
-  /// Column j's turn: its reflector has its one in row p of the first slab, or it has none (p = no_row, or dropped). All
-  /// columns still to come are updated, T gets its column, the ring moves on by one. Whether there is a reflector.
+  /// Reflector j, whose pivot row is row p of the first slab: all columns right of it are updated, T gets its column.
   template <int slabs>
-  __device__ __forceinline__ bool step(Ring<slabs>& ring, int j, int p, double tolerance, int exponent) {
-    auto& a = ring.a;
-    T x[slabs], sums[block_cols], heads[block_cols];
-    bool live = false;
-    Reflection<T> h;
+  __device__ __forceinline__ void step(T (&a)[block_cols][slabs], T (&t_row)[block_cols], int j, int p,
+                                       double tolerance, int exponent, int& pivot_row) {
+    T x[slabs], sums[block_cols];
 #pragma unroll
-    for (int i = 0; i < slabs; ++i) x[i] = i > 0 || lane > p ? a[0][i] : T(0);
-    if (p != no_row) {
-      if (lane == p) {
+    for (int i = 0; i < slabs; ++i) x[i] = i > 0 || lane > p ? a[j][i] : T(0);
+    if (lane == p) {
 #pragma unroll
-        for (int c = 0; c < block_cols; ++c) shared.heads[c] = a[c][0];
-      }
+      for (int c = 0; c < block_cols; ++c) shared.heads[c] = a[c][0];
+    }
 #pragma unroll
-      for (int c = 0; c < block_cols; ++c) {
-        sums[c] = T(0);
+    for (int c = 0; c < block_cols; ++c) {
+      sums[c] = T(0);
 #pragma unroll
-        for (int i = 0; i < slabs; ++i) sums[c] = fma(x[i], a[c][i], sums[c]);
-      }
-      const T total = sum_slot_of_lane(sums);
-      if (lane < block_cols) shared.sums[lane] = total;
-      __syncwarp();
+      for (int i = 0; i < slabs; ++i) sums[c] = fma(x[i], a[c][i], sums[c]);
+    }
+    const T total = sum_slot_of_lane(sums);
+    if (lane < block_cols) shared.sums[lane] = total;
+    __syncwarp();
+    T z[block_cols];
 #pragma unroll
-      for (int c = 0; c < block_cols; ++c) heads[c] = shared.heads[c], sums[c] = shared.sums[c];
-      __syncwarp();
-      h = Reflection<T>(heads[0], sums[0], tolerance, exponent);
-      live = h.live;
+    for (int c = 0; c < block_cols; ++c) z[c] = shared.heads[c], sums[c] = shared.sums[c];
+    __syncwarp();
+    const Reflection<T> h(z[j], sums[j], tolerance, exponent);
+    if (!h.live) {
       whole.progress.dropped += h.dropped;
-      if (!live) {
 #pragma unroll
-        for (int i = 0; i < slabs; ++i) a[0][i] = i > 0 || lane >= p ? T(0) : a[0][i];
-      } else {
+      for (int i = 0; i < slabs; ++i) a[j][i] = i > 0 || lane >= p ? T(0) : a[j][i];
+      return;
+    }
+    pivot_row = p;
+    T sum = T(0);  // row `lane` of T (V^T v)
 #pragma unroll
-        for (int i = 0; i < slabs; ++i) a[0][i] = i > 0 || lane > p ? x[i] * h.inverse : a[0][i];
-        if (lane == p) a[0][0] = h.beta;
+    for (int c = 0; c < block_cols; ++c) {
+      z[c] = fma(sums[c], h.inverse, z[c]);  // v_c^T v, or a_c^T v
+      if (c < j) sum = fma(t_row[c], z[c], sum);
+      if (c > j) {
+        const T w = h.tau * z[c], factor = -w * h.inverse;
+#pragma unroll
+        for (int i = 0; i < slabs; ++i) a[c][i] = fma(factor, x[i], a[c][i]);
+        if (lane == p) a[c][0] -= w;
       }
     }
-    T done[slabs], sum = T(0);  // row `lane` of T (V^T v)
+    t_row[j] = lane == j ? h.tau : lane < j ? -h.tau * sum : T(0);
 #pragma unroll
-    for (int i = 0; i < slabs; ++i) done[i] = a[0][i];
-    const int to_come = live ? block_cols - 1 - j : 0;
-#pragma unroll
-    for (int c = 1; c < block_cols; ++c) {
-      T factor = T(0), w = T(0);
-      if (live) {
-        const T z = fma(sums[c], h.inverse, heads[c]);  // v_c^T v, or a_c^T v
-        sum = fma(ring.t_row[c], z, sum);
-        if (c <= to_come) w = h.tau * z, factor = -w * h.inverse;
-      }
-#pragma unroll
-      for (int i = 0; i < slabs; ++i) a[c - 1][i] = fma(factor, x[i], a[c][i]);
-      if (lane == p) a[c - 1][0] -= w;
-      ring.t_row[c - 1] = ring.t_row[c];
-      ring.pivot_row[c - 1] = ring.pivot_row[c];
-    }
-    constexpr int last = block_cols - 1;
-#pragma unroll
-    for (int i = 0; i < slabs; ++i) a[last][i] = done[i];
-    ring.t_row[last] = !live || lane > j ? T(0) : lane == j ? h.tau : -h.tau * sum;
-    ring.pivot_row[last] = live ? p : no_row;
-    return live;
+    for (int i = 0; i < slabs; ++i) a[j][i] = i > 0 || lane > p ? a[j][i] * h.inverse : a[j][i];
+    if (lane == p) a[j][0] = h.beta;
   }
 
   WholeFront<T>& whole;

@@ -117,16 +117,10 @@ void launch_factor_whole_fronts(const Launch& launch, const Fronts<Cuda, T>& fro
   const auto at_most = [&](Index most_rows, Index most) { return SizeLimit{std::min(most_rows, rows), std::min(most, elements)}; };
   const SizeLimit none{-1, -1}, tiny = at_most(32, 768), small = at_most(128, 3072), medium = at_most(128, 8192),
                   large = at_most(rows, elements);
-  // few fronts have a multiprocessor each, in one launch
-  const bool few = list.count <= multiprocessors();
   const auto needed = [&](const SizeLimit& smaller) { return rows > smaller.rows || elements > smaller.elements; };
-  const auto above = [&](const SizeLimit& smaller) { return few ? none : smaller; };
-  if (needed(medium)) launch_class<Class<8, 8, 1>>(launch, fronts, list, above(medium), large, keep_q);
-  if (few && needed(medium)) return;
-  if (needed(small)) launch_class<Class<4, 4, 3>>(launch, fronts, list, above(small), medium, keep_q);
-  if (few && needed(small)) return;
-  if (needed(tiny)) launch_class<Class<2, 4, 6>>(launch, fronts, list, above(tiny), small, keep_q);
-  if (few && needed(tiny)) return;
+  if (needed(medium)) launch_class<Class<8, 8, 1>>(launch, fronts, list, medium, large, keep_q);
+  if (needed(small)) launch_class<Class<4, 4, 3>>(launch, fronts, list, small, medium, keep_q);
+  if (needed(tiny)) launch_class<Class<2, 4, 6>>(launch, fronts, list, tiny, small, keep_q);
   launch_class<Class<1, 1, 16>>(launch, fronts, list, none, tiny, keep_q);
 }
 

@@ -6,7 +6,6 @@
 
 #include "backend/cuda/front.cuh"
 #include "backend/cuda/panel.cuh"
-#include "backend/cuda/triangle.cuh"
 #include "backend/cuda/warp.cuh"
 
 namespace qrane::backend::cuda {
@@ -22,7 +21,7 @@ struct Reflection {
   __device__ Reflection(T alpha, T tail, double tolerance, int exponent) : beta(alpha) {
     constexpr T least = sizeof(T) == 4 ? T(1e-34) : T(1e-290);  // squares below this underflow
     const T squares = fma(alpha, alpha, tail);
-    const T root = root_of(squares);
+    const T root = reciprocal_root(squares);
     const T norm = squares > least ? squares * root : sqrt(squares);
     if (tolerance >= 0) {
       const double true_norm = exponent == 0 ? static_cast<double>(norm) : ldexp(static_cast<double>(norm), -exponent);
@@ -36,15 +35,8 @@ struct Reflection {
     if (tail <= least) return;  // H = I; NaN goes on and spreads
     beta = -copysign(norm, alpha);
     tau = fma(abs(alpha), root, T(1));  // (beta - alpha) / beta
-    inverse = copysign(reciprocal_of(abs(alpha) + norm), alpha);
+    inverse = copysign(reciprocal(abs(alpha) + norm), alpha);
   }
-  Reflection() = default;
-
- private:
-  static __device__ double root_of(double x) { return quick_rsqrt(x); }
-  static __device__ float root_of(float x) { return reciprocal_root(x); }
-  static __device__ double reciprocal_of(double x) { return quick_reciprocal(x); }
-  static __device__ float reciprocal_of(float x) { return reciprocal(x); }
 };
 
 /// How far the factorization of a front has come, or what came of it.
@@ -84,15 +76,8 @@ class WholeFront {
       finish_column(last);
       const int row = progress.row, height = min(rows, max(stair[j], row + 1));
       const T* const x = a + j * ld;
-      T tails[at_once] = {};
-      for (int i = row + 1 + lane; i < height; i += at_once * warp_size) {
-#pragma unroll
-        for (int u = 0; u < at_once; ++u) {
-          const T y = i + u * warp_size < height ? x[i + u * warp_size] : T(0);
-          tails[u] = fma(y, y, tails[u]);
-        }
-      }
-      const T tail = (tails[0] + tails[1]) + (tails[2] + tails[3]);
+      T tail = 0;
+      for (int i = row + 1 + lane; i < height; i += warp_size) tail = fma(x[i], x[i], tail);
       const bool pivotal = j < shape.pivots;
       const Reflection<T> h(x[row], warp_sum(tail), pivotal ? f.tolerance : -1.0,
                             pivotal && f.exponents != nullptr ? f.exponents[shape.first_col + j] : 0);
@@ -120,7 +105,7 @@ class WholeFront {
     __syncthreads();
     store_panels();
     __syncthreads();
-    store_columns(keep_q);
+    for (int j = warp; j < shape.cols; j += warps) store_column(j, keep_q);
     const std::int32_t* const ids = f.row_ids + shape.row_ids;
     for (int j = shape.cols; j < all_cols; ++j) {
       T* const rhs = f.rhs + (j - shape.cols) * f.rhs_ld;
@@ -171,7 +156,6 @@ class WholeFront {
   __device__ T* t_column(int j) const { return f.storage + shape.t + static_cast<std::int64_t>(j) * f.panel; }
 
  private:
-  static constexpr int at_once = 4;  // rows of a lane
   struct Step {
     int col = -1, row = 0, height = 0;
     T beta = 0, inverse = 0;
@@ -184,8 +168,7 @@ class WholeFront {
     if (lane == 0) x[step.row] = step.beta;
   }
 
-  /// H = I - tau v v^T on this warp's columns right of j, four at a time. Loads go before stores, which the compiler
-  /// would not let pass each other.
+  /// H = I - tau v v^T on this warp's columns right of j, four at a time.
   __device__ void reflect(int j, int row, int height, const Reflection<T>& h) const {
     constexpr int C = 4;
     const T* const x = a + j * ld;
@@ -194,46 +177,23 @@ class WholeFront {
       T* const column = a + c * ld;
       const int step = warps * ld, count = min(C, (all_cols - c + warps - 1) / warps);
       T sums[C] = {};
-      for (int i = row + 1 + lane; i < height; i += at_once * warp_size) {
-#pragma unroll
-        for (int u = 0; u < at_once; ++u) {
-          if (i + u * warp_size >= height) continue;
-          const T y = x[i + u * warp_size];
-#pragma unroll
-          for (int k = 0; k < C; ++k)
-            if (k < count) sums[k] = fma(y, column[k * step + i + u * warp_size], sums[k]);
-        }
-      }
-      T heads[C];
-#pragma unroll
-      for (int k = 0; k < C; ++k) heads[k] = k < count ? column[k * step + row] : T(0);
-#pragma unroll
-      for (int k = 0; k < C; ++k) {
-        const T w = h.tau * fma(warp_sum(sums[k]), h.inverse, heads[k]);
-        heads[k] -= w;
-        sums[k] = -w * h.inverse;
-      }
-      __syncwarp();
-      if (lane == 0) {
+      for (int i = row + 1 + lane; i < height; i += warp_size) {
 #pragma unroll
         for (int k = 0; k < C; ++k)
-          if (k < count) column[k * step + row] = heads[k];
+          if (k < count) sums[k] = fma(x[i], column[k * step + i], sums[k]);
       }
-      for (int i = row + 1 + lane; i < height; i += at_once * warp_size) {
-        T y[at_once][C];
 #pragma unroll
-        for (int u = 0; u < at_once; ++u) {
-          const bool there = i + u * warp_size < height;
-          const T v = there ? x[i + u * warp_size] : T(0);
+      for (int k = 0; k < C; ++k) {
+        const T head = k < count ? column[k * step + row] : T(0);
+        const T w = h.tau * fma(warp_sum(sums[k]), h.inverse, head);
+        __syncwarp();
+        if (lane == 0 && k < count) column[k * step + row] = head - w;
+        sums[k] = -w * h.inverse;
+      }
+      for (int i = row + 1 + lane; i < height; i += warp_size) {
 #pragma unroll
-          for (int k = 0; k < C; ++k)
-            y[u][k] = fma(sums[k], v, there && k < count ? column[k * step + i + u * warp_size] : T(0));
-        }
-#pragma unroll
-        for (int u = 0; u < at_once; ++u)
-#pragma unroll
-          for (int k = 0; k < C; ++k)
-            if (i + u * warp_size < height && k < count) column[k * step + i + u * warp_size] = y[u][k];
+        for (int k = 0; k < C; ++k)
+          if (k < count) column[k * step + i] = fma(sums[k], x[i], column[k * step + i]);
       }
     }
   }
@@ -251,28 +211,11 @@ class WholeFront {
     }
   }
 
-  /// Warps take columns in turn; the lanes of each know the pivots of 32 of them, so that no column waits for its own.
-  __device__ void store_columns(bool keep_q) const {
-    int before = 0;  // live columns left of these
-    for (int base = 0; base < shape.cols; base += warp_size) {
-      const int j = base + lane, p = j < shape.cols ? pivot[j] : -1;
-      int count = max(p + 1, before);
-#pragma unroll
-      for (int width = 1; width < warp_size; width *= 2) {
-        const int other = __shfl_up_sync(full_warp, count, width);
-        if (lane >= width) count = max(count, other);
-      }
-      before = __shfl_sync(full_warp, count, warp_size - 1);
-      const int last = min(base + warp_size, shape.cols);
-      for (int c = base + warp; c < last; c += warps)  // warps divide 32
-        store_column(c, __shfl_sync(full_warp, p, c - base), __shfl_sync(full_warp, count, c - base), keep_q);
-    }
-  }
-
-  /// R packed, the contribution block, and V with its ones and zeros; a warp. p: pivot row, count: rows of R.
-  __device__ void store_column(int j, int p, int count, bool keep_q) const {
+  /// R packed, the contribution block, and V with its ones and zeros; a warp.
+  __device__ void store_column(int j, bool keep_q) const {
     const FrontPanelState panel = f.panels[shape.panels + j / f.panel];
     const T* const x = a + j * ld;
+    const int count = rows_of_r(j), p = pivot[j];
     const bool pivotal = j < shape.pivots;
     const int first = min(j, shape.pivots);
     T* const packed = f.r + shape.r + packed_offset(first, shape.r_bound) + std::int64_t{j - first} * shape.r_bound;
