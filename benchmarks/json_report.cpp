@@ -297,6 +297,7 @@ Json to_json_value(const SparseRun& run) {
               {"refactor", timed(run.refactor_ms)},
               {"solve", timed(run.solve_ms)},
               {"peak_bytes", run.peak_bytes},
+              {"moved_bytes", run.moved_bytes},
               {"normal_error", finite(run.normal_error)},
               {"gram_error", finite(run.gram_error)}});
   if (run.resident_bytes >= 0) out["resident_bytes"] = run.resident_bytes;

@@ -223,6 +223,7 @@ struct SparseRun {
   double tolerance = 0;
   double dropped_norm = 0;
   Index peak_bytes = 0;       ///< of fronts and R, as the factorization counts them
+  Index moved_bytes = 0;      ///< between host and device
   Index resident_bytes = -1;  ///< what analysis, factorization and solution added to the process at most; -1: unknown
   double normal_error = -1;   ///< common/sparse_exchange.hpp
   double gram_error = -1;     ///< the same

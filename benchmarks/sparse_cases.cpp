@@ -195,6 +195,7 @@ class Measurement {
     run.tolerance = facts.tolerance;
     run.dropped_norm = facts.dropped_norm;
     run.peak_bytes = facts.peak_bytes;
+    run.moved_bytes = facts.moved_bytes;
     look_at(*f, run);
     f.reset();
     run.numeric_ms = samples_after(first, session_, [&] {
