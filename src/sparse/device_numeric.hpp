@@ -13,20 +13,17 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <new>
-#include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <qrane/error.hpp>
 
-#include "dense/buffer.hpp"
+#include "sparse/device_memory.hpp"
+#include "sparse/device_results.hpp"
+#include "sparse/device_tables.hpp"
 #include "sparse/factors.hpp"
-#include "sparse/front_rounds.hpp"
-#include "sparse/host_memory.hpp"
 
 namespace qrane::sparse {
 
@@ -36,7 +33,7 @@ struct DevicePhases {
   double send = 0;
   double queue = 0;  ///< until everything was queued; the device works by then
   double wait = 0;
-  double fetch = 0;  ///< ranks, right-hand sides, Q
+  double fetch = 0;  ///< ranks, right-hand sides
 };
 
 template <class B, class T>
@@ -67,9 +64,12 @@ class DeviceNumeric final : public Factors<T> {
       phases_.send = watch.lap();
       queue_rounds();
       phases_.queue = watch.lap();
+      if (options_.keep_q) download_later(queue_, memory_.storage(), memory_.host_storage(), memory_.plan.storage_size);
       queue_.synchronize();
       phases_.wait = watch.lap();
-      fetch(rhs);
+      moved_bytes_ += results_.fetch(queue_, *symbolic_, memory_.plan, tables_.fronts, memory_.host_r(),
+                                     memory_.host_storage(), rhs, stored_, dropped_);
+      if (options_.keep_q) moved_bytes_ += memory_.plan.storage_size * static_cast<Index>(sizeof(T));
       phases_.fetch = watch.lap();
     });
     this->count_rank();
@@ -77,18 +77,16 @@ class DeviceNumeric final : public Factors<T> {
   }
 
   Index memory_bytes() const override { return bytes_; }
-  Index peak_bytes() const override { return fronts_bytes_; }  // of the device's, for fronts and what they leave
+  Index peak_bytes() const override { return memory_.device_bytes(); }  // of the device's, for fronts and what they leave
   int threads() const override { return 1; }
   Backend backend() const override { return backend_from_string(B::name); }
   Index moved_bytes() const override { return moved_bytes_; }
-  const FrontRounds& rounds() const { return plan_; }
+  const FrontRounds& rounds() const { return memory_.plan; }
   const DevicePhases& phases() const { return phases_; }
 
  private:
   using Factors<T>::symbolic_, Factors<T>::options_, Factors<T>::values_, Factors<T>::exponents_, Factors<T>::stored_,
       Factors<T>::dropped_, Factors<T>::tolerance_;
-
-  static constexpr bool reaches_host = std::is_same_v<Pointer<T>, T*>;  // kernels can write to HostMemory
 
   class Stopwatch {
    public:
@@ -126,8 +124,8 @@ class DeviceNumeric final : public Factors<T> {
     release();
   }
   void release() {
-    for (dense::Buffer<B>* buffer : {&constants_, &variables_, &storage_, &r_}) *buffer = dense::Buffer<B>();
-    for (HostMemory<B, T>* memory : {&host_r_, &host_storage_}) *memory = HostMemory<B, T>();
+    tables_ = {};
+    memory_.release();
     bytes_ = 0;
   }
   void settle() noexcept {
@@ -138,145 +136,17 @@ class DeviceNumeric final : public Factors<T> {
   }
   void forget() { std::fill(stored_.begin(), stored_.end(), StoredFront<T>{}); }
 
-  // -- plan, tables, memory ---------------------------------------------------------------------------------------
-
   void prepare(Index rhs_cols) {
     if (planned_rhs_ == rhs_cols) return;
-    FrontRoundsOptions rounds;
-    rounds.rhs_cols = rhs_cols;
-    rounds.whole_elements = queue_.front_whole_elements(T{});
-    rounds.update_cols = queue_.front_update_cols(T{});
-    rounds.keep_q = options_.keep_q;
-    rounds.detect_rank = options_.detect_rank;
     planned_rhs_ = -1;
-    plan_within_limit(rounds);
+    memory_.make_plan(queue_, *symbolic_, options_, rhs_cols);
     release();
-    fronts_ = {};
-    fronts_.panel = static_cast<std::int32_t>(rounds.panel);
-    fronts_.rhs_cols = static_cast<std::int32_t>(rhs_cols);
-    fronts_.rhs_ld = symbolic_->rows;
-    place_constants();
-    place_variables();
-    const Index scalar = sizeof(T);
-    storage_ = dense::Buffer<B>(queue_, plan_.storage_size * scalar);
-    fronts_.storage = storage_.template as<T>();
-    host_r_ = HostMemory<B, T>(queue_, plan_.r_size);
-    if (r_to_host_) {
-      if constexpr (reaches_host) fronts_.r = host_r_.data();
-    } else {
-      r_ = dense::Buffer<B>(queue_, plan_.r_size * scalar);
-      fronts_.r = r_.template as<T>();
-    }
-    if (options_.keep_q) host_storage_ = HostMemory<B, T>(queue_, plan_.storage_size);
-    fronts_bytes_ = needed_bytes();
-    bytes_ = constants_.bytes() + variables_.bytes() + storage_.bytes() + r_.bytes() +
-             (plan_.r_size + (options_.keep_q ? plan_.storage_size : 0)) * scalar;
+    tables_ = DeviceTables<B, T>(queue_, *symbolic_, memory_.plan, memory_.panel, rhs_cols);
+    memory_.allocate(queue_, options_.keep_q);
+    tables_.fronts.storage = memory_.storage();
+    tables_.fronts.r = memory_.r();
+    bytes_ = tables_.bytes() + memory_.device_bytes() + memory_.host_bytes();
     planned_rhs_ = rhs_cols;
-  }
-
-  /// Fronts as soon as they can begin; where the limit forbids it as late as they may, then in postorder, at last with R
-  /// written to the host by the kernels themselves.
-  void plan_within_limit(FrontRoundsOptions rounds) {
-    r_to_host_ = false;
-    plan_ = plan_rounds(*symbolic_, rounds);
-    if (fits()) return;
-    const Index limit = options_.memory_limit_bytes;
-    if (!options_.keep_q) {
-      rounds.late = true;
-      plan_ = plan_rounds(*symbolic_, rounds);
-      if (fits()) return;
-      rounds.storage_limit = std::max<Index>(limit / static_cast<Index>(sizeof(T)) - plan_.r_size, 0);
-      plan_ = plan_rounds(*symbolic_, rounds);
-      if (fits()) return;
-      if constexpr (reaches_host) {
-        r_to_host_ = true;
-        rounds.storage_limit = limit / static_cast<Index>(sizeof(T));
-        plan_ = plan_rounds(*symbolic_, rounds);
-        if (fits()) return;
-      }
-    }
-    throw Error(ErrorCode::out_of_memory,
-                detail::concat("the sparse factorization needs ", needed_bytes(), " bytes of device memory for fronts",
-                               options_.keep_q ? ", Q" : "", r_to_host_ ? "" : " and R", ", and the limit is ", limit));
-  }
-  Index needed_bytes() const {
-    return (plan_.storage_size + (r_to_host_ ? 0 : plan_.r_size)) * static_cast<Index>(sizeof(T));
-  }
-  bool fits() const { return options_.memory_limit_bytes == 0 || needed_bytes() <= options_.memory_limit_bytes; }
-
-  /// Tables that go to the device in one piece.
-  class Image {
-   public:
-    template <class U>
-    Index add(const U* source, std::size_t count) {
-      const std::size_t offset = (bytes_.size() + 255) / 256 * 256, size = count * sizeof(U);
-      bytes_.resize(offset + std::max<std::size_t>(size, 1));
-      if (size > 0) std::memcpy(bytes_.data() + offset, source, size);
-      return static_cast<Index>(offset);
-    }
-    template <class U>
-    Index add(const std::vector<U>& source) {
-      return add(source.data(), source.size());
-    }
-    Index add_narrow(const std::vector<Index>& source) {
-      return add(std::vector<std::int32_t>(source.begin(), source.end()));
-    }
-    const std::vector<std::byte>& bytes() const { return bytes_; }
-
-   private:
-    std::vector<std::byte> bytes_;
-  };
-
-  void place_constants() {
-    const Symbolic& s = *symbolic_;
-    std::vector<std::int32_t> own_column(at(s.rows), 0);
-    for (const Front& front : s.fronts)
-      for (Index r = front.first_row; r < front.first_row + front.own_rows; ++r)
-        own_column[at(r)] = s.entry_col[at(s.row_begin[at(r)])];
-    Image image;
-    const Index shapes = image.add(plan_.shapes), children = image.add_narrow(s.children),
-                row_begin = image.add(s.row_begin), entry_col = image.add(s.entry_col), own = image.add(own_column),
-                parent_col = image.add(s.parent_col), stair = image.add_narrow(s.stair),
-                own_slot = image.add(s.own_slot), cb_slot = image.add(s.cb_slot), lists = image.add(plan_.lists),
-                shares = image.add(plan_.shares), panels = image.add(plan_.panels), updates = image.add(plan_.updates);
-    const auto size = static_cast<Index>(image.bytes().size());
-    constants_ = dense::Buffer<B>(queue_, size);
-    queue_.upload(image.bytes().data(), constants_.template as<std::byte>(), size);
-    fronts_.shapes = constants_.template as<backend::FrontShape>(shapes);
-    fronts_.children = constants_.template as<std::int32_t>(children);
-    fronts_.row_begin = constants_.template as<std::int64_t>(row_begin);
-    fronts_.entry_col = constants_.template as<std::int32_t>(entry_col);
-    fronts_.own_column = constants_.template as<std::int32_t>(own);
-    fronts_.parent_col = constants_.template as<std::int32_t>(parent_col);
-    fronts_.full_stair = constants_.template as<std::int32_t>(stair);
-    fronts_.full_own_slot = constants_.template as<std::int32_t>(own_slot);
-    fronts_.full_cb_slot = constants_.template as<std::int32_t>(cb_slot);
-    lists_ = constants_.template as<std::int32_t>(lists);
-    shares_ = constants_.template as<backend::FrontShare>(shares);
-    panels_ = constants_.template as<backend::FrontPanelTask>(panels);
-    updates_ = constants_.template as<backend::FrontUpdateTask>(updates);
-  }
-
-  void carve(dense::Carver<B>& carver) {
-    const Symbolic& s = *symbolic_;
-    const auto columns = static_cast<Index>(s.front_cols.size());
-    fronts_.values = carver.template take<T>(s.entries);
-    exponents_memory_ = carver.template take<std::int32_t>(s.cols);
-    fronts_.rhs = carver.template take<T>(s.rows * fronts_.rhs_cols);
-    fronts_.states = carver.template take<backend::FrontState>(s.front_count());
-    fronts_.panels = carver.template take<backend::FrontPanelState>(plan_.panels_size);
-    fronts_.stair = carver.template take<std::int32_t>(columns);
-    fronts_.own_slot = carver.template take<std::int32_t>(s.rows);
-    fronts_.cb_slot = carver.template take<std::int32_t>(plan_.slots_size);
-    fronts_.row_ids = carver.template take<std::int32_t>(plan_.row_ids_size);
-    fronts_.pivot = carver.template take<std::int32_t>(columns);
-  }
-  void place_variables() {
-    dense::Carver<B> counting;
-    carve(counting);
-    variables_ = dense::Buffer<B>(queue_, counting.used());
-    dense::Carver<B> carver(variables_.template as<std::byte>());
-    carve(carver);
   }
 
   // -- a run ------------------------------------------------------------------------------------------------------
@@ -286,26 +156,22 @@ class DeviceNumeric final : public Factors<T> {
     if (count > 0) queue_.upload(source, target, count);
     moved_bytes_ += count * static_cast<Index>(sizeof(U));
   }
-  template <class U>
-  void download(Pointer<U> source, U* target, Index count) {
-    if (count > 0) queue_.download(source, target, count);
-    moved_bytes_ += count * static_cast<Index>(sizeof(U));
-  }
-
   void send(const T* rhs) {
-    upload(values_.data(), fronts_.values, static_cast<Index>(values_.size()));
-    upload(exponents_.data(), exponents_memory_, static_cast<Index>(exponents_.size()));
-    fronts_.exponents = exponents_.empty() ? Pointer<std::int32_t>{} : exponents_memory_;
-    upload(rhs, fronts_.rhs, symbolic_->rows * fronts_.rhs_cols);
-    fronts_.tolerance = tolerance_;
+    backend::Fronts<B, T>& fronts = tables_.fronts;
+    upload(values_.data(), fronts.values, static_cast<Index>(values_.size()));
+    upload(exponents_.data(), tables_.exponents, static_cast<Index>(exponents_.size()));
+    fronts.exponents = exponents_.empty() ? Pointer<std::int32_t>{} : tables_.exponents;
+    upload(rhs, fronts.rhs, symbolic_->rows * fronts.rhs_cols);
+    fronts.tolerance = tolerance_;
   }
 
   void queue_rounds() {
-    Index r_sent = r_to_host_ ? plan_.r_size : 0;
+    const FrontRounds& plan = memory_.plan;
+    Index r_sent = memory_.r_to_host() ? plan.r_size : 0;
     const auto send_r = [&](Index until) {
       copies_.follow(queue_);
       copies_.follow(urgent_);
-      download_later(copies_, fronts_.r + r_sent, host_r_.data() + r_sent, until - r_sent);
+      download_later(copies_, memory_.r() + r_sent, memory_.host_r() + r_sent, until - r_sent);
       moved_bytes_ += (until - r_sent) * static_cast<Index>(sizeof(T));
       r_sent = until;
     };
@@ -313,25 +179,25 @@ class DeviceNumeric final : public Factors<T> {
     const std::vector<double> flops = options_.on_progress ? flops_by_round() : std::vector<double>();
     bool beside_busy = false;
     urgent_.follow(queue_);
-    for (Index r = 0; r < plan_.rounds(); ++r) {
-      const Index first = plan_.round_begin[at(r)], last = plan_.round_begin[at(r) + 1];
-      const bool beside = !is_urgent(plan_.launches[at(last - 1)].step);  // these come last
+    for (Index r = 0; r < plan.rounds(); ++r) {
+      const Index first = plan.round_begin[at(r)], last = plan.round_begin[at(r) + 1];
+      const bool beside = !is_urgent(plan.launches[at(last - 1)].step);  // these come last
       if (beside_busy) urgent_.follow(queue_);
       if (beside) queue_.follow(urgent_);
       for (Index l = first; l < last; ++l) {
-        const FrontLaunch& launch = plan_.launches[at(l)];
-        start(is_urgent(launch.step) ? urgent_ : queue_, launch);
+        const FrontLaunch& launch = plan.launches[at(l)];
+        tables_.start(is_urgent(launch.step) ? urgent_ : queue_, launch, options_.keep_q);
       }
       beside_busy = beside;
       constexpr Index worth_copying = (Index{1} << 21) / static_cast<Index>(sizeof(T));
-      if (plan_.r_final[at(r)] - r_sent >= worth_copying) send_r(plan_.r_final[at(r)]);
+      if (plan.r_final[at(r)] - r_sent >= worth_copying) send_r(plan.r_final[at(r)]);
       if (options_.on_progress) {  // who looks on wants to see what is done, not what is queued
         constexpr Index steps = 50;
-        if ((r + 1) % std::max<Index>(plan_.rounds() / steps, 1) == 0) settle();
+        if ((r + 1) % std::max<Index>(plan.rounds() / steps, 1) == 0) settle();
         progress.add(flops[at(r)]);
       }
     }
-    if (r_sent < plan_.r_size) send_r(plan_.r_size);
+    if (r_sent < plan.r_size) send_r(plan.r_size);
     queue_.follow(urgent_);
     queue_.follow(copies_);
     if (options_.on_progress) settle();
@@ -340,119 +206,18 @@ class DeviceNumeric final : public Factors<T> {
 
   /// Of the fronts that end in each.
   std::vector<double> flops_by_round() const {
-    std::vector<double> flops(at(plan_.rounds()), 0.0);
-    for (std::size_t f = 0; f < plan_.end.size(); ++f) flops[at(plan_.end[f])] += symbolic_->fronts[f].flops;
+    const FrontRounds& plan = memory_.plan;
+    std::vector<double> flops(at(plan.rounds()), 0.0);
+    for (std::size_t f = 0; f < plan.end.size(); ++f) flops[at(plan.end[f])] += symbolic_->fronts[f].flops;
     return flops;
   }
 
-  void start(Queue& queue, const FrontLaunch& launch) {
-    const auto tasks = [&](auto list) {
-      using Task = std::remove_cvref_t<decltype(task_of(list))>;
-      return backend::FrontTasks<B, Task>{list + launch.first, launch.count, launch.max_rows, launch.max_cols};
-    };
-    switch (launch.step) {
-      case FrontStep::lay_out: return queue.lay_out_fronts(fronts_, tasks(lists_));
-      case FrontStep::whole: return queue.factor_whole_fronts(fronts_, tasks(lists_), options_.keep_q);
-      case FrontStep::assemble: return queue.assemble_fronts(fronts_, tasks(shares_));
-      case FrontStep::finish: return queue.finish_fronts(fronts_, tasks(shares_));
-      case FrontStep::panel:
-      case FrontStep::tail: return queue.factor_front_panels(fronts_, tasks(panels_));
-      case FrontStep::narrow:
-      case FrontStep::closing:
-      case FrontStep::wide: return queue.update_fronts(fronts_, tasks(updates_));
-    }
-  }
-  // what a list's pointer points to
-  static std::int32_t task_of(Pointer<std::int32_t>);
-  static backend::FrontShare task_of(Pointer<backend::FrontShare>);
-  static backend::FrontPanelTask task_of(Pointer<backend::FrontPanelTask>);
-  static backend::FrontUpdateTask task_of(Pointer<backend::FrontUpdateTask>);
-
-  // -- what comes back --------------------------------------------------------------------------------------------
-
-  void fetch(T* rhs) {
-    const Symbolic& s = *symbolic_;
-    states_.resize(s.fronts.size());
-    download(fronts_.states, states_.data(), s.front_count());
-    download(fronts_.rhs, rhs, s.rows * fronts_.rhs_cols);
-    for (std::size_t f = 0; f < stored_.size(); ++f) {
-      const backend::FrontShape& shape = plan_.shapes[f];
-      StoredFront<T>& stored = stored_[f];
-      stored.rows = states_[f].rows;
-      stored.r_rows = states_[f].r_rows;
-      stored.cb_rows = states_[f].cb_rows;
-      stored.r = host_r_.data() + shape.r;
-      stored.r_bound = shape.r_bound;
-      dropped_[f] = states_[f].dropped;
-    }
-    fetch_live_columns();
-    if (options_.keep_q || fronts_.rhs_cols > 0) fetch_row_ids();
-    if (options_.keep_q) fetch_panels();
-  }
-
-  /// Which pivotal columns live, of fronts that have not all of them.
-  void fetch_live_columns() {
-    Index count = 0;
-    for (std::size_t f = 0; f < stored_.size(); ++f)
-      if (stored_[f].r_rows < plan_.shapes[f].pivots) count += plan_.shapes[f].pivots;
-    if (count == 0) return;
-    pivots_.resize(symbolic_->front_cols.size());
-    download(fronts_.pivot, pivots_.data(), static_cast<Index>(pivots_.size()));
-    live_.resize(at(count));
-    std::int32_t* next = live_.data();
-    for (std::size_t f = 0; f < stored_.size(); ++f) {
-      const backend::FrontShape& shape = plan_.shapes[f];
-      if (stored_[f].r_rows == shape.pivots) continue;
-      stored_[f].live_count = next;
-      std::int32_t live = 0;
-      for (Index j = 0; j < shape.pivots; ++j) *next++ = live += pivots_[at(shape.columns + j)] >= 0;
-    }
-  }
-
-  void fetch_row_ids() {
-    std::vector<std::int32_t> narrow(at(plan_.row_ids_size));
-    download(fronts_.row_ids, narrow.data(), plan_.row_ids_size);
-    row_ids_.assign(narrow.begin(), narrow.end());
-    for (std::size_t f = 0; f < stored_.size(); ++f) stored_[f].row_ids = row_ids_.data() + plan_.shapes[f].row_ids;
-  }
-
-  void fetch_panels() {
-    std::vector<backend::FrontPanelState> states(at(plan_.panels_size));
-    download(fronts_.panels, states.data(), plan_.panels_size);
-    download(fronts_.storage, host_storage_.data(), plan_.storage_size);
-    stored_panels_.resize(states.size());
-    const Index width = fronts_.panel;
-    for (std::size_t f = 0; f < stored_.size(); ++f) {
-      const backend::FrontShape& shape = plan_.shapes[f];
-      stored_[f].panels = stored_panels_.data() + shape.panels;
-      for (Index first = 0, k = shape.panels; first < shape.cols; first += width, ++k) {
-        const backend::FrontPanelState& state = states[at(k)];
-        if (state.live == 0) continue;
-        T* const v = host_storage_.data() + shape.matrix + first * shape.ld + state.first_row;
-        T* const t = host_storage_.data() + shape.t + first * width;
-        stored_[f].panels[stored_[f].panel_count++] = {
-            state.first_row, state.height, std::min<Index>(width, shape.cols - first), v, shape.ld, t, width};
-      }
-    }
-  }
-
   Queue queue_, urgent_, copies_;
-  FrontRounds plan_;
+  DeviceMemory<B, T> memory_;
+  DeviceTables<B, T> tables_;
+  DeviceResults<B, T> results_;
   Index planned_rhs_ = -1;
-  dense::Buffer<B> constants_, variables_, storage_, r_;
-  backend::Fronts<B, T> fronts_;
-  Pointer<std::int32_t> exponents_memory_{};
-  Pointer<std::int32_t> lists_{};
-  Pointer<backend::FrontShare> shares_{};
-  Pointer<backend::FrontPanelTask> panels_{};
-  Pointer<backend::FrontUpdateTask> updates_{};
-  HostMemory<B, T> host_r_, host_storage_;
-  std::vector<backend::FrontState> states_;
-  std::vector<std::int32_t> pivots_, live_;
-  std::vector<Index> row_ids_;
-  std::vector<StoredPanel<T>> stored_panels_;
-  bool r_to_host_ = false;
-  Index bytes_ = 0, fronts_bytes_ = 0, moved_bytes_ = 0;
+  Index bytes_ = 0, moved_bytes_ = 0;
   DevicePhases phases_;
 };
 

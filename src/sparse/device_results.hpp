@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device's factorization is asked for when it is done, as the records that factors.hpp reads: ranks, live columns,
+// rows, right-hand sides, panels of Q. R, and with Q the fronts' memory, are in host memory by then.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sparse/factors.hpp"
+#include "sparse/front_rounds.hpp"
+
+namespace qrane::sparse {
+
+template <class B, class T>
+class DeviceResults {
+ public:
+  using Queue = typename B::Queue;
+  template <class U>
+  using Pointer = typename B::template Pointer<U>;
+
+  /// Sets `stored` and `dropped` (of every front), and rhs where there is one. storage: of the host, or null without Q.
+  /// What they point to lives until the next call. Returns the bytes that came from the device.
+  Index fetch(Queue& queue, const Symbolic& symbolic, const FrontRounds& plan, const backend::Fronts<B, T>& fronts,
+              T* host_r, T* storage, T* rhs, std::vector<StoredFront<T>>& stored, std::vector<double>& dropped) {
+    bytes_ = 0;
+    states_.resize(stored.size());
+    download(queue, fronts.states, states_.data(), symbolic.front_count());
+    download(queue, fronts.rhs, rhs, symbolic.rows * fronts.rhs_cols);
+    for (std::size_t f = 0; f < stored.size(); ++f) {
+      const backend::FrontShape& shape = plan.shapes[f];
+      stored[f].rows = states_[f].rows;
+      stored[f].r_rows = states_[f].r_rows;
+      stored[f].cb_rows = states_[f].cb_rows;
+      stored[f].r = host_r + shape.r;
+      stored[f].r_bound = shape.r_bound;
+      dropped[f] = states_[f].dropped;
+    }
+    fetch_live_columns(queue, plan, fronts, static_cast<Index>(symbolic.front_cols.size()), stored);
+    if (storage || fronts.rhs_cols > 0) fetch_row_ids(queue, plan, fronts, stored);
+    if (storage) fetch_panels(queue, plan, fronts, storage, stored);
+    return bytes_;
+  }
+
+ private:
+  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+  template <class U>
+  void download(Queue& queue, Pointer<U> source, U* target, Index count) {
+    if (count > 0) queue.download(source, target, count);
+    bytes_ += count * static_cast<Index>(sizeof(U));
+  }
+
+  /// Which pivotal columns live, of fronts that have not all of them.
+  void fetch_live_columns(Queue& queue, const FrontRounds& plan, const backend::Fronts<B, T>& fronts, Index columns,
+                          std::vector<StoredFront<T>>& stored) {
+    Index count = 0;
+    for (std::size_t f = 0; f < stored.size(); ++f)
+      if (stored[f].r_rows < plan.shapes[f].pivots) count += plan.shapes[f].pivots;
+    if (count == 0) return;
+    pivots_.resize(at(columns));
+    download(queue, fronts.pivot, pivots_.data(), columns);
+    live_.resize(at(count));
+    std::int32_t* next = live_.data();
+    for (std::size_t f = 0; f < stored.size(); ++f) {
+      const backend::FrontShape& shape = plan.shapes[f];
+      if (stored[f].r_rows == shape.pivots) continue;
+      stored[f].live_count = next;
+      std::int32_t live = 0;
+      for (Index j = 0; j < shape.pivots; ++j) *next++ = live += pivots_[at(shape.columns + j)] >= 0;
+    }
+  }
+
+  void fetch_row_ids(Queue& queue, const FrontRounds& plan, const backend::Fronts<B, T>& fronts,
+                     std::vector<StoredFront<T>>& stored) {
+    std::vector<std::int32_t> narrow(at(plan.row_ids_size));
+    download(queue, fronts.row_ids, narrow.data(), plan.row_ids_size);
+    row_ids_.assign(narrow.begin(), narrow.end());
+    for (std::size_t f = 0; f < stored.size(); ++f) stored[f].row_ids = row_ids_.data() + plan.shapes[f].row_ids;
+  }
+
+  void fetch_panels(Queue& queue, const FrontRounds& plan, const backend::Fronts<B, T>& fronts, T* storage,
+                    std::vector<StoredFront<T>>& stored) {
+    std::vector<backend::FrontPanelState> states(at(plan.panels_size));
+    download(queue, fronts.panels, states.data(), plan.panels_size);
+    panels_.resize(states.size());
+    const Index width = fronts.panel;
+    for (std::size_t f = 0; f < stored.size(); ++f) {
+      const backend::FrontShape& shape = plan.shapes[f];
+      stored[f].panels = panels_.data() + shape.panels;
+      for (Index first = 0, k = shape.panels; first < shape.cols; first += width, ++k) {
+        const backend::FrontPanelState& state = states[at(k)];
+        if (state.live == 0) continue;
+        T* const v = storage + shape.matrix + first * shape.ld + state.first_row;
+        T* const t = storage + shape.t + first * width;
+        stored[f].panels[stored[f].panel_count++] = {
+            state.first_row, state.height, std::min<Index>(width, shape.cols - first), v, shape.ld, t, width};
+      }
+    }
+  }
+
+  std::vector<backend::FrontState> states_;
+  std::vector<std::int32_t> pivots_, live_;
+  std::vector<Index> row_ids_;
+  std::vector<StoredPanel<T>> panels_;
+  Index bytes_ = 0;
+};
+
+}  // namespace qrane::sparse
