@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "sparse/processor.hpp"
 #include "sparse/symbolic.hpp"
 #include "support/sparse.hpp"
 
@@ -139,17 +140,31 @@ TEST(SparseAnalyze, BadOptionsAreRefusedByName) {
   options.ordering = Ordering::colamd;
   expect_named(refusal(a.view(), options), {"permutation", "colamd"});
   options = {};
-  options.amalgamation.columns[1] = 1;
+  options.amalgamation = sparse::Amalgamation{.columns = {8, 1, 96}};
   expect_named(refusal(a.view(), options), {"columns[1] is 1"});
   options = {};
-  options.amalgamation.front_flops = -1;
+  options.amalgamation = sparse::Amalgamation{.front_flops = -1};
   expect_named(refusal(a.view(), options), {"front_flops is -1"});
   options = {};
-  options.amalgamation.zeros[2] = std::nan("");
+  options.amalgamation = sparse::Amalgamation{.zeros = {0, 0, std::nan("")}};
   expect_named(refusal(a.view(), options), {"zeros[2]"});
   options = {};
   options.singleton_tolerance = -1;
   expect_named(refusal(a.view(), options), {"singleton_tolerance"});
+}
+
+TEST(SparseAnalyze, FrontsForAGpuMakeShorterPaths) {
+  const Triplets a = random_sparse(900, 500, 0.008, 3);
+  const auto path = [&](bool gpu, std::optional<sparse::Amalgamation> amalgamation) {
+    AnalyzeOptions options;
+    options.ordering = Ordering::colamd;
+    options.amalgamation = amalgamation;
+    return sparse::longest_path(sparse::analyze_pattern(a.view(), options, {}, gpu), 8, 100);
+  };
+  const Index for_cores = path(false, {}), for_gpu = path(true, {});
+  EXPECT_LT(for_gpu, for_cores);
+  EXPECT_EQ(path(false, sparse::Amalgamation::for_gpu()), for_gpu);
+  EXPECT_EQ(path(true, sparse::Amalgamation{}), for_cores);
 }
 
 }  // namespace

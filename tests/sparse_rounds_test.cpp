@@ -25,8 +25,7 @@ using test::Triplets;
 Symbolic analyzed(const Triplets& a, Ordering ordering = Ordering::colamd) {
   AnalyzeOptions options;
   options.ordering = ordering;
-  options.amalgamation.front_flops = 0;  // many fronts
-  options.amalgamation.entry_flops = 0;
+  options.amalgamation = Amalgamation{.front_flops = 0, .entry_flops = 0};  // many fronts
   return analyze_pattern(a.view(), options, {}, true);
 }
 
@@ -353,7 +352,7 @@ TEST(FrontRounds, HundredThousandFrontsInNoTime) {
   }
   AnalyzeOptions options;
   options.ordering = Ordering::colamd;
-  options.amalgamation = {0, 0, 0, {1, 1, 1}, {0, 0, 0}, 0};
+  options.amalgamation = Amalgamation{0, 0, 0, {1, 1, 1}, {0, 0, 0}, 0};
   const Symbolic s = analyze_pattern(a.view(), options, {}, true);
   ASSERT_GT(s.front_count(), 80000);
   double best = 1e9;

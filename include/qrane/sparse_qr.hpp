@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,7 +68,8 @@ SparseView<T> by_triplets(Index rows, Index cols, Index entries, const Index* ro
 
 /// Which columns are eliminated first.
 enum class Ordering {
-  automatic,  ///< amd or colamd, and the others but given where its flops say that they may pay; the fewest flops win
+  automatic,  ///< amd or colamd, and the others but given where its flops say that they may pay; the fewest flops win,
+              ///< on a GPU the least time that flops and the longest path through the tree foretell
   colamd,     ///< column approximate minimum degree, on A (Davis, Gilbert, Larimore, Ng 2004)
   amd,        ///< approximate minimum degree, on the pattern of A^T A (Amestoy, Davis, Duff 2004)
   metis,      ///< nested dissection, on the pattern of A^T A (Karypis, Kumar 1998); where this build has METIS
@@ -91,6 +93,9 @@ struct Amalgamation {
   double zeros[3] = {0.6, 0.3,
                      0.15};  ///< up to columns[k], this share of zeros that merging brings; beyond, zeros_beyond
   double zeros_beyond = 0.05;
+
+  /// For a GPU: fronts that follow one after the other cost it more than flops do.
+  static constexpr Amalgamation for_gpu() { return {3e5, 100, 1, {8, 32, 96}, {0.6, 0.3, 0.2}, 0.2}; }
 };
 
 struct AnalyzeOptions {
@@ -98,7 +103,9 @@ struct AnalyzeOptions {
   const Index* permutation = nullptr;  ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
   bool singletons = true;              ///< take columns with a single entry out first, with their rows, again and again
   double singleton_tolerance = 0;      ///< with values: entries of at most this magnitude are no singletons' pivots
-  Amalgamation amalgamation;
+  /// Without: Amalgamation::for_gpu() where the context's device is a GPU and the problem large enough for it, else
+  /// Amalgamation{}.
+  std::optional<Amalgamation> amalgamation;
 };
 
 /// What one ordering would cost.

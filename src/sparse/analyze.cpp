@@ -9,6 +9,7 @@
 
 #include "sparse/fronts.hpp"
 #include "sparse/ordering.hpp"
+#include "sparse/processor.hpp"
 
 namespace qrane::sparse {
 namespace {
@@ -28,7 +29,7 @@ class Stopwatch {
 
 void check_options(const AnalyzeOptions& options, Index cols) {
   static constexpr auto bad = ErrorCode::invalid_argument;
-  const Amalgamation& relax = options.amalgamation;
+  const Amalgamation relax = options.amalgamation.value_or(Amalgamation{});
   const auto check_cost = [](const char* name, double value) {
     detail::check(value >= 0, bad, "Amalgamation::", name, " is ", value, ", negative or NaN");
   };
@@ -65,6 +66,7 @@ struct Trial {
   FrontTree tree;
   Symbolic fronts;
   double flops = 0;
+  double seconds = 0;  // of the factorization, roughly
 };
 
 /// What building the graph of A^T A visits, rows that join nothing left out.
@@ -80,8 +82,8 @@ double joined_entries(const Compact& a) {
 /// Tries orderings of one matrix and remembers the best.
 class Trials {
  public:
-  Trials(const Compact& a, const Singletons& singletons, const AnalyzeOptions& options, const Symbolic& shape)
-      : a_(a), singletons_(singletons), options_(options), shape_(shape) {}
+  Trials(const Compact& a, const Singletons& singletons, const AnalyzeOptions& options, const Symbolic& shape, bool gpu)
+      : a_(a), singletons_(singletons), options_(options), shape_(shape), gpu_(gpu) {}
 
   void run(Ordering ordering) {
     if (ordering == Ordering::amd || ordering == Ordering::metis) build_graph();
@@ -90,25 +92,29 @@ class Trials {
 
   /// The cheapest ordering first: AMD where the graph of A^T A is small, else COLAMD. The others, side by side, where
   /// the factorization would take no less than about three times as long as they.
-  void run_automatic(bool gpu) {
-    const bool has_graph = has_column_graph(a_.cols) && joined_entries(a_) <= 64.0 * static_cast<double>(a_.entries());
-    const Ordering first = has_graph ? Ordering::amd : Ordering::colamd;
+  void run_automatic() {
+    const double joined = joined_entries(a_), graph_seconds = 2e-8 * joined;
+    const bool small_graph = has_column_graph(a_.cols) && joined <= 64.0 * static_cast<double>(a_.entries());
+    const Ordering first = small_graph ? Ordering::amd : Ordering::colamd;
     run(first);
-    // Seconds as measured, roughly; small fronts keep a GPU from its best speed.
-    const double seconds = gpu ? 5e-7 * std::sqrt(best_->flops) : best_->flops / 2e10;
-    const double colamd_seconds = 5e-7 * static_cast<double>(a_.entries());
-    std::future<Made> colamd, metis;
-    if (has_graph && metis_fits(*graph_)) {
-      const double metis_seconds =
-          7e-6 * static_cast<double>(graph_->vertices()) + 1e-7 * static_cast<double>(graph_->edges.size());
-      if (3 * seconds > metis_seconds) metis = std::async([this] { return make_order(Ordering::metis); });
-    }
-    if (first != Ordering::colamd && 3 * seconds > colamd_seconds) {
+    // On a GPU a factorization is short, but hardly ever alone: what is found counts for all matrices of the pattern.
+    const double limit = gpu_ ? 3e-6 * std::sqrt(best_->flops) : 3 * best_->seconds;
+    const auto pays = [limit](double seconds) { return seconds < limit; };
+    std::future<Made> colamd, amd, metis;
+    if (first != Ordering::colamd && pays(5e-7 * static_cast<double>(a_.entries())))
       colamd = std::async([this] { return make_order(Ordering::colamd); });
+    if (small_graph || (has_column_graph(a_.cols) && pays(graph_seconds))) {
+      build_graph();
+      const auto edges = static_cast<double>(graph_->edges.size()), vertices = static_cast<double>(graph_->vertices());
+      if (first != Ordering::amd && pays(graph_seconds + 1e-6 * vertices + 5e-8 * edges))
+        amd = std::async([this] { return make_order(Ordering::amd); });
+      if (metis_fits(*graph_) && pays(7e-6 * vertices + 1e-7 * edges))
+        metis = std::async([this] { return make_order(Ordering::metis); });
     }
     // Structured matrices may come in an order that is hard to beat; the counts tell that for next to nothing.
-    if (3 * seconds > 1e-7 * static_cast<double>(a_.entries())) judge(Ordering::natural, make_order(Ordering::natural));
+    if (pays(1e-7 * static_cast<double>(a_.entries()))) judge(Ordering::natural, make_order(Ordering::natural));
     if (colamd.valid()) judge(Ordering::colamd, colamd.get());
+    if (amd.valid()) judge(Ordering::amd, amd.get());
     if (metis.valid()) judge(Ordering::metis, metis.get());
   }
 
@@ -135,6 +141,7 @@ class Trials {
   };
 
   void build_graph() {
+    if (graph_) return;
     Stopwatch watch;
     graph_ = column_graph(a_);
     order_seconds_ += watch.lap();
@@ -155,8 +162,23 @@ class Trials {
     return made;
   }
 
-  /// What the ordering costs in flops; keeps the best. One that fills R far beyond the best one's is not looked at
-  /// further.
+  /// How fronts are merged for columns with these counts in R.
+  Amalgamation relaxation(const ColumnTree& columns) const {
+    if (options_.amalgamation) return *options_.amalgamation;
+    double squares = 0;  // flops of a Cholesky factorization: a bound from below
+    for (const Index count : columns.r_counts) squares += static_cast<double>(count) * static_cast<double>(count);
+    constexpr double worth_a_gpu = 5e6;
+    return gpu_ && squares >= worth_a_gpu ? Amalgamation::for_gpu() : Amalgamation{};
+  }
+
+  /// Seconds of a factorization, as measured, roughly. A GPU takes the panels on the longest path one after the other.
+  double predict(const Trial& trial) const {
+    if (!gpu_) return trial.flops / 2e10;
+    constexpr Index panel = 32, whole_elements = 14000;
+    return 6e-5 * static_cast<double>(longest_path(trial.fronts, panel, whole_elements)) + trial.flops / 1.2e13;
+  }
+
+  /// What the ordering costs; keeps the best. One that fills R far beyond the best one's is not looked at further.
   void judge(Ordering ordering, Made made) {
     Stopwatch watch;
     const ColumnTree columns = column_tree(a_, std::move(made.order));
@@ -166,7 +188,7 @@ class Trials {
       order_seconds_ += made.seconds;
       return;
     }
-    Trial trial{front_tree(columns, options_.amalgamation), shape_, 0};
+    Trial trial{front_tree(columns, relaxation(columns)), shape_};
     lay_out_fronts(a_, trial.tree, trial.fronts);
     Index r_entries = 0;
     for (const Front& front : trial.fronts.fronts) {
@@ -177,7 +199,8 @@ class Trials {
     order_seconds_ += made.seconds;
     tree_seconds_ += tree_seconds;
     trials_.push_back({ordering, trial.flops, r_entries, made.seconds + tree_seconds});
-    if (best_ && best_->flops <= trial.flops) return;
+    trial.seconds = predict(trial);
+    if (best_ && best_->seconds <= trial.seconds) return;
     best_ = std::move(trial);
     chosen_ = ordering;
   }
@@ -196,6 +219,7 @@ class Trials {
   const Singletons& singletons_;
   const AnalyzeOptions& options_;
   const Symbolic& shape_;
+  bool gpu_;
   std::optional<ColumnGraph> graph_;
   std::optional<Trial> best_;
   Ordering chosen_ = Ordering::natural;
@@ -275,10 +299,10 @@ Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, 
   shape.empty_rows = static_cast<Index>(singletons.empty_rows.size());
   shape.empty_cols = static_cast<Index>(singletons.empty_cols.size());
 
-  Trials trials(rest, singletons, options, shape);
+  Trials trials(rest, singletons, options, shape, gpu);
   const double compact_seconds = watch.lap();
   if (options.ordering == Ordering::automatic) {
-    trials.run_automatic(gpu);
+    trials.run_automatic();
   } else {
     trials.run(options.ordering);
   }

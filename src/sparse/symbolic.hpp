@@ -142,7 +142,7 @@ void gather_values(const Symbolic& symbolic, const T* user_values, T* values) {
 /// Whether the entry that is the sum of these of the user's entries may be a singleton's pivot.
 using SingletonTest = std::function<bool(const Index* user_entries, Index count)>;
 
-/// As qrane::sparse::analyze. An empty test: all may. gpu: whether `automatic` weighs orderings against a GPU's speed.
+/// As qrane::sparse::analyze. An empty test: all may. gpu: whether orderings and fronts are chosen for a GPU.
 Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
                          bool gpu);
 
