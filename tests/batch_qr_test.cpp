@@ -83,16 +83,24 @@ TYPED_TEST(BatchQr, EveryMatrixIsGoodAmongHostileNeighbours) {
 /// A batch of one is a matrix: `householder` named for a QR takes every hostile input, too.
 TYPED_TEST(BatchQr, HouseholderTakesOneMatrix) {
   using T = typename TypeParam::Scalar;
-  for (const Shape s : {Shape{50, 20}, Shape{40, 40}, Shape{9, 30}, Shape{150, 1}, Shape{140, 135}})
+  for (const Shape s : {Shape{50, 20}, Shape{40, 40}, Shape{9, 30}, Shape{128, 3}, Shape{150, 1}, Shape{140, 135}})
     for (const auto& input : hostile::sweep<T>()) {
       SCOPED_TRACE(label(input.name, s, {Algorithm::householder, QForm::lapack}, {}));
       const auto a = input.make(s.rows, s.cols, 31);
-      auto f = qr<T>(this->context(), a.view(), options_for({Algorithm::householder, QForm::lapack}));
-      EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r())));
-      auto c = a;
-      f.apply_qt(c.view());
-      f.apply_q(c.view());
-      EXPECT_TRUE(columns_agree(c, a, s.rows, s.cols, 2));
+      try {
+        auto f = qr<T>(this->context(), a.view(), options_for({Algorithm::householder, QForm::lapack}));
+        EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r())));
+        auto c = a;
+        f.apply_qt(c.view());
+        f.apply_q(c.view());
+        EXPECT_TRUE(columns_agree(c, a, s.rows, s.cols, 2));
+      } catch (const Error& e) {  // OpenCL devices with little local memory take 128 rows and say so
+        ASSERT_TRUE(TypeParam::backend == Backend::opencl && s.rows > 128) << e.what();
+        EXPECT_EQ(e.code(), ErrorCode::invalid_argument);
+        const std::string text = e.what();
+        EXPECT_NE(text.find("householder takes matrices of at most 128 rows"), std::string::npos) << text;
+        EXPECT_NE(text.find("got " + std::to_string(s.rows)), std::string::npos) << text;
+      }
     }
 }
 
