@@ -209,6 +209,19 @@ def tile_tables(results):
     return parts
 
 
+def finished(figure, ax, title, x_label, y_label):
+    """What all double logarithmic pictures end with."""
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    ax.grid(alpha=0.3, which="both")
+    ax.legend(fontsize=8)
+    figure.suptitle(title, fontsize=11)
+    figure.tight_layout(rect=(0, 0, 1, 0.97))
+    return figure
+
+
 def draw_figure_15(plt, cases, title):
     """Speed-up over SuiteSparseQR against arithmetic intensity."""
     figure, ax = plt.subplots(figsize=(8, 5))
@@ -227,15 +240,8 @@ def draw_figure_15(plt, cases, title):
                         xytext=(3, 3), textcoords="offset points")
     ax.axvline(10, color="black", linestyle="--", linewidth=0.8)
     ax.axhline(1, color="black", linewidth=0.8)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlabel("intensity: flops for each byte of R and the Householder vectors")
-    ax.set_ylabel("speed-up over SuiteSparseQR")
-    ax.grid(alpha=0.3, which="both")
-    ax.legend(fontsize=8)
-    figure.suptitle(title, fontsize=11)
-    figure.tight_layout(rect=(0, 0, 1, 0.97))
-    return figure
+    return finished(figure, ax, title, "intensity: flops for each byte of R and the Householder vectors",
+                    "speed-up over SuiteSparseQR")
 
 
 def draw_rates(plt, cases, title):
@@ -251,15 +257,47 @@ def draw_rates(plt, cases, title):
     ax.plot([case["analysis"]["flops"] for case in peers],
             [case["analysis"]["flops"] / case["best_peer"]["median_ms"] * 1e-6 for case in peers], "x", color="#CC79A7",
             markersize=4, label="SuiteSparseQR")
+    return finished(figure, ax, title, "flops", "GFLOP/s")
+
+
+def draw_tile_trees(plt, cases, title):
+    """Bars: milliseconds of each matrix by the paper's rounds, plain and pipelined."""
+    names = list(dict.fromkeys((case["name"], case["precision"]) for case in cases))
+    figure, ax = plt.subplots(figsize=(8, 0.5 * len(names) + 1.6))
+    for pipelined, shift, colour, label in ((False, -0.2, "#56B4E9", "plain"), (True, 0.2, "#0072B2", "pipelined")):
+        mine = [case for case in cases if case["pipelined"] == pipelined]
+        bars = ax.barh([names.index((case["name"], case["precision"])) + shift for case in mine],
+                       [case["median_ms"] for case in mine], height=0.4, color=colour, label=label)
+        ax.bar_label(bars, [f" {case['rounds']:,} rounds" for case in mine], fontsize=7)
+    ax.set_yticks(range(len(names)), [f"{name}, {precision}" for name, precision in names], fontsize=8)
+    ax.invert_yaxis()
     ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlabel("flops")
-    ax.set_ylabel("GFLOP/s")
-    ax.grid(alpha=0.3, which="both")
+    ax.margins(x=0.15)
+    ax.set_xlabel("ms, values to R in device memory")
     ax.legend(fontsize=8)
     figure.suptitle(title, fontsize=11)
     figure.tight_layout(rect=(0, 0, 1, 0.97))
     return figure
+
+
+def draw_tile_rates(plt, cases, title):
+    """GFLOP/s of the device flooded with one kind of task, by the rows of a bundle."""
+    figure, ax = plt.subplots(figsize=(6, 4))
+    for (name, precision), marker in zip(dict.fromkeys((case["name"], case["precision"]) for case in cases), "osD^vx+*"):
+        mine = [case for case in cases if (case["name"], case["precision"]) == (name, precision)]
+        ax.plot([case["rows"] for case in mine], [case["gflops"] for case in mine], marker=marker, markersize=5,
+                label=f"{name}, {precision}")
+    return finished(figure, ax, title, "rows of a bundle", "GFLOP/s")
+
+
+def tile_pictures(plt, results, title):
+    cases = [case for case in results["tiles"] if has_times(case)]
+    trees = [case for case in cases if case["kind"] == "tree"]
+    if trees:
+        yield "trees", draw_tile_trees(plt, trees, title)
+    floods = [case for case in cases if case["kind"] == "flood"]
+    if floods:
+        yield "tasks", draw_tile_rates(plt, floods, title)
 
 
 def sparse_pictures(plt, results, title):
