@@ -300,6 +300,7 @@ Json to_json_value(const SparseRun& run) {
               {"moved_bytes", run.moved_bytes},
               {"normal_error", finite(run.normal_error)},
               {"gram_error", finite(run.gram_error)}});
+  if (!run.undetected_ms.empty()) out["without_rank_detection"] = timed(run.undetected_ms);
   if (run.resident_bytes >= 0) out["resident_bytes"] = run.resident_bytes;
   return out;
 }

@@ -219,6 +219,7 @@ struct SparseRun {
   std::vector<double> numeric_ms;   ///< values in to R on the host, memory taken anew
   std::vector<double> refactor_ms;  ///< the same with other values, in the memory that is there
   std::vector<double> solve_ms;     ///< R x = Qᵀ b
+  std::vector<double> undetected_ms;  ///< numeric_ms with rank detection off; matrices of files and the paper, in double
   Index rank = 0;
   double tolerance = 0;
   double dropped_norm = 0;

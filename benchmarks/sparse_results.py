@@ -63,6 +63,19 @@ def error_ratio(case):
     return ratio(run.get("normal_error"), peer.get("normal_error")) if peer else None
 
 
+def total_ratio(case):
+    """Analysis, factorization and solution over the peer's."""
+    peer = best_peer(case)
+    return ratio(case["total_ms"], peer["total"]["median_ms"]) if peer and "total_ms" in case else None
+
+
+def detection_ratio(case):
+    """The numeric time with rank detection over that without."""
+    run = main_run(case)
+    off = run.get("without_rank_detection")
+    return ratio(run["numeric"]["median_ms"], off["median_ms"]) if off else None
+
+
 def analysis_ratios(case):
     """qrane's analysis over the peer's with the same single ordering."""
     return {entry["ordering"]: entry["median_ms"] / entry["peer"]["median_ms"] for entry in case["orderings"]
@@ -129,15 +142,17 @@ def goal_table(cases):
 
 def matrix_table(cases):
     rows = [("matrix", "rows x cols", "entries", "ordering", "fronts", "GFlop", "intensity", "rank", "peer's", "analysis ms",
-             "ms", "refactor", "solve", "f32 ms", "on", "GFLOP/s", "SuiteSparseQR ms", "speed-up", "memory", "error", "peer's")]
+             "ms", "refactor", "no rank detection", "solve", "total", "f32 ms", "on", "GFLOP/s", "SuiteSparseQR ms", "its total",
+             "speed-up", "memory", "error", "peer's")]
     for case in cases:
         run, single, peer, analysis = main_run(case), run_of(case, "f32"), best_peer(case), case["analysis"]
         rows.append((case["name"], f"{case['rows']:,} x {case['cols']:,}", f"{case['entries']:,}", analysis["ordering"],
                      f"{analysis['fronts']:,}", short(analysis["flops"] * 1e-9), short(analysis["intensity"]),
                      f"{run['rank']:,}", f"{peer['rank']:,.0f}" if peer and "rank" in peer else "-", short(analysis["median_ms"]),
-                     ms_of(run, "numeric"), ms_of(run, "refactor"), ms_of(run, "solve"), ms_of(single, "numeric"),
+                     ms_of(run, "numeric"), ms_of(run, "refactor"), ms_of(run, "without_rank_detection"),
+                     ms_of(run, "solve"), short(case["total_ms"]), ms_of(single, "numeric"),
                      run["backend"], short(case["gflops"]),
-                     f"{short(peer['numeric']['median_ms'])} ({peer['ordering']})" if peer else "-",
+                     f"{short(peer['numeric']['median_ms'])} ({peer['ordering']})" if peer else "-", ms_of(peer, "total"),
                      factor(case.get("speed_up")), factor(memory_ratio(case)), f"{run['normal_error']:.1e}",
                      f"{peer['normal_error']:.1e}" if peer and peer.get("normal_error") is not None else "-"))
     return markdown(rows)
@@ -151,6 +166,9 @@ def summary(cases):
                 f"{factor(max(values)[0])} ({max(values)[1]}), {len(values)} matrices."] if values else []
 
     lines = worst("Time over SuiteSparseQR's", [(case, ratio(1, case.get("speed_up"))) for case in cases], "largest")
+    lines += worst("Total time (analysis, factorization, solution) over SuiteSparseQR's",
+                   [(case, total_ratio(case)) for case in cases], "largest")
+    lines += worst("Rank detection on over off", [(case, detection_ratio(case)) for case in cases], "largest")
     lines += worst("Resident memory over SuiteSparseQR's", [(case, memory_ratio(case)) for case in cases], "largest")
     for ordering in ("metis", "amd", "colamd"):
         lines += worst(f"Analysis by {ordering} over SuiteSparseQR's",

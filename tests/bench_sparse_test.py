@@ -57,6 +57,7 @@ class SparseSuite(unittest.TestCase):
                 double = next(r for r in case["runs"] if r["precision"] == "f64")
                 self.assertEqual(case["median_ms"], double["numeric"]["median_ms"])
                 self.assertEqual(double["rank"], RANKS[case["name"]])
+                self.assertEqual("without_rank_detection" in double, case["source"] == "file" or case["paper"] != "")
                 self.assertLess(double["gram_error"], 1e-15)
                 self.assertLess(double["normal_error"], 1e-14)
 

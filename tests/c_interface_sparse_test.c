@@ -166,6 +166,7 @@ static void test_uses(qrane_context *context) {
   EXPECT(normal_gap(x) < 1e-12);
   OK(qrane_sparse_factor_facts(f, &facts));
   EXPECT(facts.rank == N && facts.rows == M && facts.cols == N && facts.scalar_bytes == 8 && facts.peak_bytes > 0);
+  EXPECT(facts.on_device == 0 && facts.backend == QRANE_BACKEND_CPU); /* too small for any device */
   FAILS(QRANE_UNAVAILABLE, "Q", qrane_sparse_apply_d(f, 0, &kept));
   last_done = 0;
   OK(qrane_sparse_refactor_d(f, others, ENTRIES, &rhs));
@@ -174,6 +175,16 @@ static void test_uses(qrane_context *context) {
   OK(qrane_sparse_solve_d(f, NULL, &out, NULL, NULL));
   EXPECT(normal_gap(x) < 1e-12);
   qrane_sparse_factor_destroy(f);
+
+  for (k = QRANE_PROCESSOR_CPU; k <= QRANE_PROCESSOR_DEVICE; ++k) {
+    options.processor = k;
+    last_done = 0;
+    OK(qrane_sparse_factor_d(analysis, others, ENTRIES, &options, &f));
+    EXPECT(gram_gap(f) < 1e-12);
+    OK(qrane_sparse_factor_facts(f, &facts));
+    EXPECT(facts.on_device == (k == QRANE_PROCESSOR_DEVICE));
+    qrane_sparse_factor_destroy(f);
+  }
 
   OK(qrane_sparse_factor_d(analysis, values, ENTRIES, NULL, &f));
   make_dense(values);
@@ -233,6 +244,9 @@ static void test_bad_input(qrane_context *context) {
   FAILS(QRANE_INVALID_ARGUMENT, "count is 1", qrane_sparse_factor_d(analysis, values, 1, NULL, &f));
   FAILS(QRANE_INVALID_ARGUMENT, "values is null", qrane_sparse_factor_d(analysis, NULL, ENTRIES, NULL, &f));
   FAILS(QRANE_INVALID_ARGUMENT, "analysis is null", qrane_sparse_factor_d(NULL, values, ENTRIES, NULL, &f));
+  options.processor = 3;
+  FAILS(QRANE_INVALID_ARGUMENT, "processor is 3", qrane_sparse_factor_d(analysis, values, ENTRIES, &options, &f));
+  options.processor = QRANE_PROCESSOR_AUTOMATIC;
   options.check_finite = 1;
   others[5] = NAN;
   FAILS(QRANE_NOT_FINITE, "entry 5", qrane_sparse_factor_d(analysis, others, ENTRIES, &options, &f));

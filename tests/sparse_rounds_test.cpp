@@ -296,10 +296,14 @@ TEST(FrontRounds, ProcessorsArePredictedByRoundsAndFlops) {
   const FrontRoundsOptions options{.panel = 8, .whole_elements = 100, .update_cols = 1000};
   EXPECT_EQ(longest_path(s, 8, 100), plan_rounds(s, options).rounds());
   tuning::SparseTuning tuning = tuning::sparse_defaults(Backend::cuda);
-  Symbolic small = s, large = s;  // as deep, with hardly anything or much to do in each round
-  small.facts.flops = 1e5;
+  const auto with_flops = [&](double flops) {  // as deep, with so much to do
+    Symbolic changed = s;
+    changed.facts.flops = flops;
+    for (Front& front : changed.fronts) front.flops *= flops / s.facts.flops;
+    return changed;
+  };
+  const Symbolic small = with_flops(1e5), large = with_flops(1e11);
   EXPECT_LT(predict_seconds(small, tuning, 16, 8).cpu, predict_seconds(small, tuning, 16, 8).device);
-  large.facts.flops = 1e11;
   EXPECT_LT(predict_seconds(large, tuning, 16, 8).device, predict_seconds(large, tuning, 16, 8).cpu);
   EXPECT_LE(predict_seconds(large, tuning, 16, 8).cpu, predict_seconds(large, tuning, 2, 8).cpu);
 }

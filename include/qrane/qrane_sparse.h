@@ -123,6 +123,13 @@ QRANE_API int qrane_sparse_ordering(const qrane_sparse_analysis* analysis, int64
 /* A factorization of the values of an analyzed pattern. */
 typedef struct qrane_sparse_factor qrane_sparse_factor;
 
+/* Where the numbers of a factorization are computed. */
+typedef enum qrane_processor {
+  QRANE_PROCESSOR_AUTOMATIC = 0, /* the faster of the two below by the analysis's counts */
+  QRANE_PROCESSOR_CPU = 1,
+  QRANE_PROCESSOR_DEVICE = 2 /* the context's device by its kernels, whatever the size */
+} qrane_processor;
+
 /* Called from the thread that factors, now and then: flops that are done, and all of them. */
 typedef void (*qrane_progress)(double done_flops, double flops, void* user);
 
@@ -133,7 +140,7 @@ typedef struct qrane_sparse_options {
   int32_t refuse_deficient;  /* nonzero: fail with QRANE_RANK_DEFICIENT where the rank is below min(m, n) */
   int32_t check_finite;      /* nonzero: refuse NaN and Inf, naming the first */
   int32_t threads;           /* on the CPU; 0: as many as the context has */
-  int32_t reserved;
+  int32_t processor;         /* qrane_processor */
   double tolerance;           /* columns are dropped at or below; < 0: the default of sparse_qr.hpp */
   int64_t memory_limit_bytes; /* 0: the machine's */
   const void* rhs;            /* in, m x nrhs, of the function's own precision (qrane_matrix_s or _d), or null:
@@ -159,10 +166,13 @@ typedef struct qrane_sparse_facts {
   double dropped_norm; /* Euclidean norm of all that was dropped */
   int64_t bytes;       /* held now: R, Q and memory for refactorization */
   int64_t peak_bytes;
+  int64_t moved_bytes; /* between host and device by the last factorization */
+  int32_t on_device;   /* 1: by the device's kernels, 0: by the CPU's own way */
+  int32_t reserved;
 } qrane_sparse_facts;
 
 #define QRANE_SPARSE_FACTS_INIT \
-  { sizeof(qrane_sparse_facts), 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0 }
+  { sizeof(qrane_sparse_facts), 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0 }
 
 /*
  * Factors the matrix with these values.

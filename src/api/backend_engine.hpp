@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "api/engine.hpp"
@@ -301,7 +300,7 @@ class EngineBase : public Engine {
     if constexpr (requires { queue_.threads(); })
       return queue_.threads();
     else
-      return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+      return backend::cpu::available_cores();
   }
   backend::Limits limits(int scalar_bytes) override {
     return scalar_bytes == 4 ? queue_.limits(float{}) : queue_.limits(double{});

@@ -33,6 +33,9 @@ static_assert(QRANE_ORDERING_AMD == static_cast<int>(sparse::Ordering::amd));
 static_assert(QRANE_ORDERING_METIS == static_cast<int>(sparse::Ordering::metis));
 static_assert(QRANE_ORDERING_NATURAL == static_cast<int>(sparse::Ordering::natural));
 static_assert(QRANE_ORDERING_GIVEN == static_cast<int>(sparse::Ordering::given));
+static_assert(QRANE_PROCESSOR_AUTOMATIC == static_cast<int>(sparse::Processor::automatic));
+static_assert(QRANE_PROCESSOR_CPU == static_cast<int>(sparse::Processor::cpu));
+static_assert(QRANE_PROCESSOR_DEVICE == static_cast<int>(sparse::Processor::device));
 
 template <class T>
 MatrixView<const T> optional_view(const qrane::Context& context, const void* a, const char* name) {
@@ -57,7 +60,9 @@ void check_count(Index count, Index expected, const char* what) {
 template <class T>
 sparse::FactorOptions<T> options_of(const qrane::Context& context, const qrane_sparse_options* given) {
   const auto o = read_struct(given, qrane_sparse_options QRANE_SPARSE_OPTIONS_INIT, "options");
+  check_range("options->processor", o.processor, QRANE_PROCESSOR_DEVICE);
   sparse::FactorOptions<T> options;
+  options.processor = static_cast<sparse::Processor>(o.processor);
   options.q = o.discard_q != 0 ? sparse::KeepQ::discard : sparse::KeepQ::keep;
   options.detect_rank = o.no_rank_detection == 0;
   options.refuse_deficient = o.refuse_deficient != 0;
@@ -247,6 +252,8 @@ int qrane_sparse_factor_facts(const qrane_sparse_factor* f, qrane_sparse_facts* 
     out.dropped_norm = facts.dropped_norm;
     out.bytes = facts.bytes;
     out.peak_bytes = facts.peak_bytes;
+    out.moved_bytes = facts.moved_bytes;
+    out.on_device = facts.on_device;
     write_struct(out, target);
   });
 }

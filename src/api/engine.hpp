@@ -13,6 +13,7 @@
 
 #include "api/pivoted_state.hpp"
 #include "api/state.hpp"
+#include "backend/cpu/thread_pool.hpp"
 #include "sparse/factors.hpp"
 #include "tuning/table.hpp"
 
@@ -65,11 +66,15 @@ class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
   virtual backend::Limits limits(int scalar_bytes) = 0;
   /// Threads for what runs on the host's cores.
   virtual int host_threads() const = 0;
+  backend::cpu::ThreadPools& host_pools() { return host_pools_; }
 
   template <class T>
   ScalarEngine<T>& scalar() {
     return *this;
   }
+
+ private:
+  backend::cpu::ThreadPools host_pools_;
 };
 
 std::shared_ptr<Engine> make_cpu_engine(const ContextOptions& options);

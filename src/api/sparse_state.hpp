@@ -249,7 +249,7 @@ class SparseFactorState {
       numeric_ = context_.engine()->template scalar<T>().sparse_factors(symbolic_, options, options_.rhs.cols, T{});
       return;
     }
-    numeric_ = std::make_unique<Numeric<T>>(symbolic_, options, cpu_threads());
+    numeric_ = std::make_unique<Numeric<T>>(symbolic_, options, cpu_threads(), context_.engine()->host_pools());
   }
 
   bool takes_device() const {

@@ -55,8 +55,6 @@ struct StoredFront {
   Index panel_count = 0;
   Index* row_ids = nullptr;  ///< permuted row of S that each row stands in; with Q or right-hand sides
   T* cb = nullptr;             ///< on the CPU, contribution block by columns, upper trapezoid; until the parent took it
-  bool cb_of_region = false;   ///< else on a worker's stack
-  bool r_of_region = false;    ///< roots on the CPU
 
   Index live(Index j) const { return live_count ? live_count[j] : std::min(j + 1, r_rows); }
   bool is_live(Index j) const { return live(j) > (j > 0 ? live(j - 1) : 0); }

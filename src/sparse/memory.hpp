@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a factorization. All of it is kept when it is given back, so that factoring again allocates nothing.
 //
-//   Region   blocks of any size that come and go (fronts, contribution blocks): lowest address first, neighbours merge.
-//            Segments are as large as the analysis says, but the system gives pages only where blocks have been.
-//   Arena    pieces that all live until the next factorization (R, Q), cut from chunks.
+//   Region   blocks of any size that come and go (fronts): lowest address first, neighbours merge. Segments are as large
+//            as the analysis says, but the system gives pages only where blocks have been.
+//   Arena    pieces that stay (R, Q), cut from chunks.
 //   Stack    last in, first out: contribution blocks of a postorder.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <vector>
 
+#include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
 
 namespace qrane::sparse {
@@ -41,6 +45,24 @@ using AlignedBytes = std::unique_ptr<std::byte, AlignedFree>;
 /// 64-byte aligned; large ones on large pages where there are such. Null where there is no memory.
 AlignedBytes allocate_aligned(Index bytes);
 
+/// Counts memory as it is touched for the first time, from its begin on. Safe to use from several threads.
+class Mark {
+ public:
+  /// `end` elements are in use, each of so many bytes; throws as Budget::add.
+  void raise(Index end, Index bytes, Budget& budget) {
+    if (end <= mark_.load()) return;
+    const std::lock_guard lock(mutex_);
+    const Index mark = mark_.load();
+    if (end <= mark) return;
+    budget.add((end - mark) * bytes);
+    mark_.store(end);
+  }
+
+ private:
+  std::atomic<Index> mark_{0};
+  std::mutex mutex_;
+};
+
 /// Safe to use from several threads. The budget counts a segment up to the highest byte that was ever in a block.
 class Region {
  public:
@@ -48,9 +70,10 @@ class Region {
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
+  /// Null where there is no room in what was used before, unless it may grow.
   template <class T>
-  T* take(Index count) {
-    return reinterpret_cast<T*>(take_bytes(count * static_cast<Index>(sizeof(T))));
+  T* take(Index count, bool may_grow) {
+    return reinterpret_cast<T*>(take_bytes(count * static_cast<Index>(sizeof(T)), may_grow));
   }
   template <class T>
   void give_back(T* p) noexcept {
@@ -64,7 +87,7 @@ class Region {
     Index touched = 0;
     std::map<Index, Index> free;  // offset: bytes
   };
-  std::byte* take_bytes(Index bytes);
+  std::byte* take_bytes(Index bytes, bool may_grow);
   void give_back_bytes(std::byte* p) noexcept;
 
   Budget& budget_;
@@ -74,72 +97,64 @@ class Region {
   std::map<std::byte*, std::pair<std::size_t, Index>> used_;  // segment, bytes
 };
 
-/// What arenas are made of. Safe to use from several threads.
-class Chunks {
- public:
-  explicit Chunks(Budget& budget) : budget_(budget) {}
-  struct Chunk {
-    AlignedBytes data;
-    Index size = 0;
-  };
-  Chunk take(Index bytes);
-  void give_back(Chunk chunk) noexcept;
-
- private:
-  Budget& budget_;
-  std::mutex mutex_;
-  std::multimap<Index, AlignedBytes> kept_;  // by size
-};
-
-/// One thread at a time.
+/// Pieces that live as long as the arena. One thread at a time.
 class Arena {
  public:
-  explicit Arena(Chunks& chunks) : source_(&chunks) {}
-  Arena(Arena&&) noexcept = default;
-  Arena& operator=(Arena&&) = delete;
-  ~Arena() { clear(); }
+  Arena(Budget& budget, Index chunk_bytes) : budget_(&budget), chunk_bytes_(chunk_bytes) {}
 
   template <class T>
   T* allocate(Index count) {
     return reinterpret_cast<T*>(allocate_bytes(count * static_cast<Index>(sizeof(T))));
   }
-  /// All pieces are gone.
-  void clear() noexcept;
 
  private:
   std::byte* allocate_bytes(Index bytes);
 
-  Chunks* source_;
-  std::vector<Chunks::Chunk> chunks_;
+  Budget* budget_;
+  Index chunk_bytes_;
+  std::vector<AlignedBytes> chunks_;
   std::byte* next_ = nullptr;
   Index left_ = 0;
 };
 
-/// One thread at a time.
+/// A piece of an arena that is used again from factorization to factorization.
+template <class T>
+struct Kept {
+  T* data = nullptr;
+  Index capacity = 0;
+
+  T* of(Arena& arena, Index count) {
+    if (count > capacity) {
+      data = arena.allocate<T>(count);
+      capacity = count;
+    }
+    return data;
+  }
+};
+
+/// Last in, first out, in memory of a fixed size. One thread at a time.
 template <class T>
 class Stack {
  public:
-  Stack(Region& region, Index first_segment) : region_(&region), first_segment_(first_segment) {}
-  Stack(Stack&& other) noexcept;
-  Stack& operator=(Stack&&) = delete;
-  ~Stack();
-
-  T* push(Index count);
-  /// Gives back what was pushed last; counts as they were pushed.
-  void pop(Index count);
-  void clear() noexcept;
-  /// Its memory to the region; must be empty.
-  void give_back() noexcept;
+  Stack() = default;
+  /// Throws std::bad_alloc.
+  explicit Stack(Index capacity) : data_(allocate_aligned(capacity * static_cast<Index>(sizeof(T)))), capacity_(capacity) {
+    if (!data_) throw std::bad_alloc();
+  }
+  T* push(Index count) {
+    detail::check(fits(count), ErrorCode::device, "sparse factorization: more than ", capacity_,
+                  " elements of contribution blocks");
+    used_ += count;
+    return reinterpret_cast<T*>(data_.get()) + (used_ - count);
+  }
+  bool fits(Index count) const { return used_ + count <= capacity_; }
+  void pop(Index count) { used_ -= count; }
+  void clear() { used_ = 0; }
+  Index used() const { return used_; }
 
  private:
-  struct Segment {
-    T* data;
-    Index size, used;
-  };
-  Region* region_;
-  Index first_segment_;
-  std::vector<Segment> segments_;
-  std::size_t top_ = 0;  // the segment that is filled
+  AlignedBytes data_;
+  Index capacity_ = 0, used_ = 0;
 };
 
 }  // namespace qrane::sparse

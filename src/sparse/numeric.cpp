@@ -25,35 +25,47 @@ Index leading_dimension(Index rows) {
 
 constexpr Index large_front_entries = Index{1} << 15;
 
-/// Room for fronts and contribution blocks of several threads; the system gives what is touched.
+/// Room for fronts; the system gives what is touched.
 template <class T>
-Index segment_bytes(const Symbolic& s) {
-  constexpr Index least = Index{1} << 22;
-  return least + 2 * s.facts.peak_entries * static_cast<Index>(sizeof(T));
+Index segment_bytes(const Symbolic& s, int threads) {
+  Index largest = 0;
+  for (const Front& f : s.fronts) largest = std::max(largest, leading_dimension<T>(f.rows) * f.cols);
+  return (threads > 1 ? 2 * std::max(s.facts.peak_entries, largest) : largest) * static_cast<Index>(sizeof(T));
+}
+
+template <class T>
+Index most_small_elements(const Symbolic& s, const NumericPlan& plan) {
+  Index most = 0;
+  for (const NumericPlan::Range& range : plan.ranges)
+    for (Index f = range.first; f <= range.last; ++f) {
+      const Index size = leading_dimension<T>(s.fronts[at(f)].rows) * s.fronts[at(f)].cols;
+      if (size <= large_front_entries) most = std::max(most, size);
+    }
+  return most;
 }
 
 }  // namespace
 
 template <class T>
-Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options, int threads)
+Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options, int threads,
+                    backend::cpu::ThreadPools& pools)
     : Factors<T>(std::move(symbolic), options),
-      threads_(std::max(threads, 1)),
+      threads_(useful_threads(*symbolic_, threads)),
+      plan_(plan_numeric(*symbolic_, threads_)),
       budget_(options.memory_limit_bytes),
-      region_(budget_, segment_bytes<T>(*symbolic_)),
-      blocks_(budget_, segment_bytes<T>(*symbolic_)),
-      chunks_(budget_) {
+      region_(budget_, segment_bytes<T>(*symbolic_, threads_)),
+      pools_(pools) {
   const Symbolic& s = *symbolic_;
-  double work = 0;
-  for (const Front& f : s.fronts) work += front_work(f);
-  constexpr double worth_threads = 4e6;
-  if (work < worth_threads) threads_ = 1;
-  if (threads_ > 1) {
-    thread_pool_ = std::make_unique<backend::cpu::ThreadPool>(threads_);
-    threads_ = thread_pool_->threads();
-  }
   try {
-    constexpr Index first_stack = Index{1} << 16;
-    for (int w = 0; w < threads_; ++w) workers_.emplace_back(blocks_, chunks_, first_stack);
+    const Index chunk_bytes = std::clamp(s.facts.r_entries * static_cast<Index>(sizeof(T)) / (8 * threads_),
+                                         Index{1} << 14, Index{1} << 20);
+    const Index front_elements = most_small_elements<T>(s, plan_);
+    shared_ = allocate_aligned(plan_.shared_elements * static_cast<Index>(sizeof(T)));
+    if (!shared_) throw std::bad_alloc();
+    kept_.resize(s.fronts.size());
+    for (int w = 0; w < threads_; ++w)
+      workers_.emplace_back(budget_, chunk_bytes, plan_.stack_elements, front_elements);
+    budget_.add(threads_ * front_elements * static_cast<Index>(sizeof(T)));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, detail::concat("out of memory for a sparse factorization with ", s.entries,
                                                          " entries in ", s.fronts.size(), " fronts"));
@@ -63,36 +75,16 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
 template <class T>
 Numeric<T>::~Numeric() {
   reset();
-  for (Worker& worker : workers_) region_.give_back(worker.front);
 }
 
 template <class T>
-void Numeric<T>::reset() {
-  for (StoredFront<T>& f : stored_) {
-    release_cb(f);
-    if (f.r_of_region) blocks_.give_back(f.r);
-  }
+void Numeric<T>::reset() noexcept {
   std::fill(stored_.begin(), stored_.end(), StoredFront<T>{});
   for (Worker& worker : workers_) {
-    worker.kept.clear();
+    worker.front.clear();
     worker.cb_stack.clear();
-    region_.give_back(std::exchange(worker.large_front, nullptr));
+    if (worker.large_front) region_.give_back(std::exchange(worker.large_front, nullptr));
   }
-}
-
-template <class T>
-void Numeric<T>::release_cb(StoredFront<T>& front) {
-  if (front.cb_of_region) blocks_.give_back(front.cb);
-  front.cb = nullptr;
-  front.cb_of_region = false;
-}
-
-/// Gives back what a thread needs for subtrees alone.
-template <class T>
-void Numeric<T>::release_small(Worker& worker) {
-  region_.give_back(std::exchange(worker.front, nullptr));
-  worker.front_size = 0;
-  worker.cb_stack.give_back();
 }
 
 template <class T>
@@ -104,6 +96,7 @@ bool Numeric<T>::run(const T* user_values, T* rhs, Index rhs_cols) {
   progress_.emplace(options_.on_progress, symbolic_->facts.flops);
   try {
     factor_all();
+    ran_ = true;
     progress_->finish();
   } catch (const std::bad_alloc&) {
     reset();
@@ -185,7 +178,7 @@ void Numeric<T>::assemble(Index f, const FrontLayout& layout, const FrontMatrix<
   }
   StoredFront<T>& stored = stored_[at(f)];
   stored.rows = layout.rows;
-  if (wants_rows()) stored.row_ids = worker.kept.template allocate<Index>(layout.rows);
+  if (wants_rows()) stored.row_ids = kept_[at(f)].row_ids.of(worker.kept, layout.rows);
   for (Index r = 0; r < shape.own_rows; ++r) {
     const Index row = shape.first_row + r;
     T* const target = front.a + layout.own_slot[r];
@@ -213,15 +206,21 @@ void Numeric<T>::assemble(Index f, const FrontLayout& layout, const FrontMatrix<
 template <class T>
 void Numeric<T>::store_q(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
   StoredFront<T>& stored = stored_[at(f)];
-  Index count = 0;
-  for (const FrontPanel& panel : result.panels) count += panel.live > 0;
-  stored.panels = worker.kept.template allocate<StoredPanel<T>>(count);
+  Index count = 0, size = 0;
+  for (const FrontPanel& panel : result.panels) {
+    if (panel.live == 0) continue;
+    ++count;
+    size += (panel.height + panel.cols) * panel.cols;
+  }
+  stored.panels = kept_[at(f)].panels.of(worker.kept, count);
+  T* q = kept_[at(f)].q.of(worker.kept, size);
   for (const FrontPanel& panel : result.panels) {
     if (panel.live == 0) continue;
     StoredPanel<T>& kept = stored.panels[stored.panel_count++];
     kept = {panel.first_row, panel.height, panel.cols, nullptr, panel.height, nullptr, panel.cols};
-    kept.v = worker.kept.template allocate<T>(kept.height * kept.cols);
-    kept.t = worker.kept.template allocate<T>(kept.cols * kept.cols);
+    kept.v = q;
+    kept.t = q + kept.height * kept.cols;
+    q = kept.t + kept.cols * kept.cols;
     for (Index j = 0; j < kept.cols; ++j) {
       const T* const v = front.column(panel.col + j) + panel.first_row;
       std::copy(v, v + kept.height, kept.v + j * kept.height);
@@ -249,10 +248,22 @@ void Numeric<T>::apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontR
     for (Index i = 0; i < front.rows; ++i) rhs_[stored.row_ids[i] + j * ld] = c[i + j * front.rows];
 }
 
+/// Where a front leaves so many elements.
+template <class T>
+T* Numeric<T>::left_of(Index f, Index count, Worker& worker) {
+  constexpr auto bytes = static_cast<Index>(sizeof(T));
+  if (plan_.place[at(f)] < 0) {
+    T* const p = worker.cb_stack.push(left_elements(count));
+    stack_mark_.raise(worker.cb_stack.used(), threads_ * bytes, budget_);
+    return p;
+  }
+  shared_mark_.raise(plan_.place[at(f)] + count, bytes, budget_);
+  return reinterpret_cast<T*>(shared_.get()) + plan_.place[at(f)];
+}
+
 /// R and the contribution block out of the factored front; Q, and its work on right-hand sides.
 template <class T>
-void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, CbPlace place,
-                       Worker& worker) {
+void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
   const Front& shape = symbolic_->fronts[at(f)];
   StoredFront<T>& stored = stored_[at(f)];
   if (options_.keep_q) store_q(f, front, result, worker);
@@ -262,19 +273,15 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
   dropped_[at(f)] = result.dropped_norm2;
   const auto reached = result.pivot.begin() + std::min(front.rows, shape.pivots);
   if (std::find(result.pivot.begin(), reached, -1) != reached) {
-    stored.live_count = worker.kept.template allocate<std::int32_t>(shape.pivots);
+    stored.live_count = kept_[at(f)].live_count.of(worker.kept, shape.pivots);
     std::int32_t live = 0;
     for (Index j = 0; j < shape.pivots; ++j) stored.live_count[j] = live += result.pivot[at(j)] >= 0;
   }
   Index size = stored.r_rows * shape.nonpivots();
   for (Index j = 0; j < shape.pivots; ++j) size += stored.live(j);
-  stored.r_of_region = place == CbPlace::region && shape.parent < 0 && size > 0;
-  stored.r = stored.r_of_region ? blocks_.template take<T>(size) : worker.kept.template allocate<T>(size);
+  stored.r = shape.parent < 0 ? left_of(f, size, worker) : kept_[at(f)].r.of(worker.kept, size);
   const Index cb_size = stored.cb_rows * shape.nonpivots() - stored.cb_rows * (stored.cb_rows - 1) / 2;
-  const bool has_cb = shape.parent >= 0 && cb_size > 0;
-  if (has_cb && place == CbPlace::stack) stored.cb = worker.cb_stack.push(cb_size);
-  if (has_cb && place == CbPlace::region) stored.cb = blocks_.template take<T>(cb_size);
-  stored.cb_of_region = has_cb && place != CbPlace::stack;
+  if (shape.parent >= 0 && cb_size > 0) stored.cb = left_of(f, cb_size, worker);
   T* r = stored.r;
   T* cb = stored.cb;
   for (const FrontPanel& panel : result.panels) {
@@ -295,35 +302,31 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
 
 /// Fronts first .. last in postorder, whole subtrees, on one thread.
 template <class T>
-void Numeric<T>::factor_range(Index first, Index last, const std::vector<char>& cb_to_region, Worker& worker) {
+void Numeric<T>::factor_range(Index first, Index last, Worker& worker) {
   const Symbolic& s = *symbolic_;
   for (Index f = first; f <= last; ++f) {
     const FrontLayout layout = lay_out(f, worker);
     FrontMatrix<T> front = matrix_of(f, layout);
     worker.result.plan(front, options_.keep_q || rhs_);
     const Index size = front.ld * front.cols;
-    const bool large = size > large_front_entries;
-    if (large) {
-      worker.large_front = region_.template take<T>(size);
-    } else if (size > worker.front_size) {
-      region_.give_back(std::exchange(worker.front, nullptr));
-      worker.front_size = 0;
-      worker.front = region_.template take<T>(size);
-      worker.front_size = size;
-    }
-    front.a = large ? worker.large_front : worker.front;
+    if (worker.front.fits(size))
+      front.a = worker.front.push(size);
+    else
+      front.a = worker.large_front = take_front(size, worker);
     assemble(f, layout, front, worker.result, worker);
     const Front& shape = s.fronts[at(f)];
     for (Index c = shape.child_count - 1; c >= 0; --c) {
       const Index child = s.children[at(shape.child_begin + c)];
       StoredFront<T>& taken = stored_[at(child)];
       const Index rows = taken.cb_rows, cols = s.fronts[at(child)].nonpivots();
-      if (taken.cb && !taken.cb_of_region) worker.cb_stack.pop(rows * cols - rows * (rows - 1) / 2);
-      release_cb(taken);
+      if (taken.cb && plan_.place[at(child)] < 0)
+        worker.cb_stack.pop(left_elements(rows * cols - rows * (rows - 1) / 2));
+      taken.cb = nullptr;
     }
     factor_front(front, worker.result, drop_rule(f, worker), worker.scratch);
-    store(f, front, worker.result, large || cb_to_region[at(f)] ? CbPlace::region : CbPlace::stack, worker);
-    region_.give_back(std::exchange(worker.large_front, nullptr));
+    store(f, front, worker.result, worker);
+    worker.front.clear();
+    if (worker.large_front) give_back_front(std::exchange(worker.large_front, nullptr));
     progress_->add(shape.flops);
   }
 }

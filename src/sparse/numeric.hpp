@@ -6,10 +6,10 @@
 // it is factored while the rest is still being updated (numeric_tasks.cpp). Each number is computed by the same
 // operations in the same order however threads fall: results repeat for a given number of threads.
 //
-// Memory: a subtree has one front at a time. Small fronts of it share one place, and a stack for their contribution
-// blocks; large ones, and all fronts above, have a block of a region each. What stays of these, the contribution block or
-// R of a root, is in a region of its own, so that neither leaves holes that the other cannot use. R of other fronts, and
-// Q if it is kept, grow in arenas. All of it stays with the object, and is used again.
+// Memory: contribution blocks, and R of roots, are where numeric_plan.hpp puts them. A thread has a place for small fronts,
+// one at a time; large ones, and all fronts above the ranges, have a block of a region each. R of other fronts, and Q if it
+// is kept, are pieces of arenas. All of it stays with the object and is used again: after the first run a front for
+// which there is no room waits until there is.
 #pragma once
 
 #include <algorithm>
@@ -22,18 +22,22 @@
 #include "sparse/factors.hpp"
 #include "sparse/front_qr.hpp"
 #include "sparse/memory.hpp"
+#include "sparse/numeric_plan.hpp"
 #include "sparse/symbolic.hpp"
 
 namespace qrane::sparse {
 
+template <class T>
+class NumericTasks;
+
 /// One thread's memory.
 template <class T>
 struct NumericWorker {
-  NumericWorker(Region& blocks, Chunks& chunks, Index first_stack) : cb_stack(blocks, first_stack), kept(chunks) {}
+  NumericWorker(Budget& budget, Index chunk_bytes, Index stack_elements, Index front_elements)
+      : front(front_elements), cb_stack(stack_elements), kept(budget, chunk_bytes) {}
   Scratch<T> scratch;
   FrontResult<T> result;
-  T* front = nullptr;  // of the region, for small fronts
-  Index front_size = 0;
+  Stack<T> front;            // a small one
   T* large_front = nullptr;  // of the region; null between fronts
   Stack<T> cb_stack;
   Arena kept;  // R and Q
@@ -42,10 +46,13 @@ struct NumericWorker {
   std::vector<std::int32_t> exponents;
 };
 
-/// Where a front's contribution block is put.
-enum class CbPlace {
-  stack,  ///< the worker's: the parent is factored by the same task
-  region  ///< and R of a root
+/// Pieces that stay with a front.
+template <class T>
+struct KeptFront {
+  Kept<T> r, q;
+  Kept<StoredPanel<T>> panels;
+  Kept<Index> row_ids;
+  Kept<std::int32_t> live_count;
 };
 
 /// Where a front's rows go: the analysis's layout, or one made for the heights that rank left.
@@ -59,8 +66,10 @@ struct FrontLayout {
 template <class T>
 class Numeric final : public Factors<T> {
  public:
-  /// Throws Error{out_of_memory} when arrays of the pattern's size do not fit.
-  Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options, int threads);
+  /// At most so many threads, fewer where there is little to do; `pools` must outlive the object. Throws
+  /// Error{out_of_memory} when arrays of the pattern's size do not fit.
+  Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options, int threads,
+          backend::cpu::ThreadPools& pools);
   ~Numeric() override;
 
   bool run(const T* user_values, T* rhs = nullptr, Index rhs_cols = 0) override;
@@ -81,31 +90,31 @@ class Numeric final : public Factors<T> {
   void assemble(Index f, const FrontLayout& layout, const FrontMatrix<T>& front, const FrontResult<T>& result,
                 Worker& worker);
   DropRule drop_rule(Index f, Worker& worker) const;
-  void store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, CbPlace place, Worker& worker);
+  void store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker);
   void store_q(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker);
   void apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker);
-  void factor_range(Index first, Index last, const std::vector<char>& cb_to_region, Worker& worker);
+  void factor_range(Index first, Index last, Worker& worker);
   void factor_all();
-  void reset();
-  void release_cb(StoredFront<T>& front);
-  void release_small(Worker& worker);
+  T* take_front(Index count, Worker& worker);
+  void give_back_front(T* front) noexcept;
+  T* left_of(Index f, Index count, Worker& worker);
+  void reset() noexcept;
   bool wants_rows() const { return options_.keep_q || rhs_; }
 
   int threads_;
+  NumericPlan plan_;
   Budget budget_;
   Region region_;  // fronts
-  Region blocks_;  // contribution blocks, and R of roots
-  Chunks chunks_;  // R and Q
+  AlignedBytes shared_;              // what has a place in the plan
+  Mark shared_mark_, stack_mark_;    // a stack is counted as high as the highest one: whoever took what
+  std::vector<KeptFront<T>> kept_;
   std::vector<Worker> workers_;
-  std::unique_ptr<backend::cpu::ThreadPool> thread_pool_;
+  backend::cpu::ThreadPools& pools_;
+  std::shared_ptr<NumericTasks<T>> tasks_;  // with several threads, from the first run on
+  bool ran_ = false;
   std::optional<Progress> progress_;  // of the run
   T* rhs_ = nullptr;
   Index rhs_cols_ = 0;
 };
-
-/// Work of factoring a front, for the division among threads.
-inline double front_work(const Front& front) {
-  return front.flops + 20.0 * static_cast<double>(front.rows) * static_cast<double>(front.cols) + 2000;
-}
 
 }  // namespace qrane::sparse

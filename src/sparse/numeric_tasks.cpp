@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <queue>
@@ -28,20 +29,51 @@ namespace {
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 constexpr Index block_columns = 256;
 constexpr double large_front = 2e7;  // flops from which a front is cut up
+constexpr int spins = 1000;
 }  // namespace
 
 template <class T>
 class NumericTasks {
  public:
-  explicit NumericTasks(Numeric<T>& numeric) : n_(numeric), s_(numeric.symbolic()) { divide(); }
-
-  ~NumericTasks() {
-    for (Upper& u : upper_) n_.region_.give_back(u.matrix.a);  // of fronts that an exception left behind
-  }
+  explicit NumericTasks(Numeric<T>& numeric)
+      : n_(numeric), s_(numeric.symbolic()), plan_(numeric.plan_), upper_(numeric.plan_.upper.size()) {}
 
   void run() {
-    n_.thread_pool_->run(n_.threads_, Index{1} << 40, [&](Index, int worker) { work(n_.workers_[at(worker)]); });
-    if (error_) std::rethrow_exception(error_);
+    start();
+    const auto pool = n_.pools_.take(n_.threads_);
+    threads_ = static_cast<std::size_t>(pool->threads());
+    pool->run(n_.threads_, Index{1} << 40, [&](Index, int worker) { work(n_.workers_[at(worker)]); });
+    if (!error_) return;
+    for (Upper& u : upper_) n_.region_.give_back(std::exchange(u.matrix.a, nullptr));
+    ready_ = {};
+    std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+  /// Room for a front. After the first run a front waits for what others give back, and moves fronts that are there on
+  /// meanwhile; the region grows only when nobody could give anything back.
+  T* take_front(Index count, NumericWorker<T>& worker) {
+    if (!n_.ran_) return n_.region_.template take<T>(count, true);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (T* const front = n_.region_.template take<T>(count, false)) return front;
+      if (error_) throw Stopped{};
+      if (!ready_.empty() && ready_.top().kind <= Kind::block) {
+        take_task(lock, worker);
+        announce();
+      } else if (starved_ + 1 == busy_ && (ready_.empty() || busy_ == threads_)) {
+        return n_.region_.template take<T>(count, true);
+      } else {
+        ++starved_;
+        changed_.wait(lock);
+        --starved_;
+      }
+    }
+  }
+
+  void give_back_front(T* front) noexcept {
+    n_.region_.give_back(front);
+    const std::lock_guard lock(mutex_);
+    if (starved_ > 0) changed_.notify_all();
   }
 
  private:
@@ -57,16 +89,13 @@ class NumericTasks {
     }
   };
 
-  struct Range {
-    Index first, last;
-    std::vector<Index> roots;  // of subtrees
-  };
+  struct Stopped {};  // another thread has failed
 
   /// A front above the ranges.
   struct Upper {
     FrontLayout layout;
     FrontMatrix<T> matrix;
-    FrontResult<T> result;
+    FrontResult<T> result;  // of spare_ while the front is there
     DropRule rule;
     std::vector<Index> stair;
     std::vector<Local> own_slot, child_slot;
@@ -79,92 +108,82 @@ class NumericTasks {
     std::vector<char> busy;
   };
 
-  void divide() {
-    const Index count = s_.front_count();
-    std::vector<double> subtree(at(count));
-    double total = 0;
-    for (Index f = 0; f < count; ++f) {
-      const double own = front_work(s_.fronts[at(f)]);
-      total += own;
-      subtree[at(f)] += own;
-      if (const Index parent = s_.fronts[at(f)].parent; parent >= 0) subtree[at(parent)] += subtree[at(f)];
+  void start() {
+    for (std::size_t u = 0; u < upper_.size(); ++u) {
+      const Index f = plan_.upper[u];
+      upper_[u].waiting = s_.fronts[at(f)].child_count;
+      upper_[u].row = 0;
+      upper_[u].factored = 0;
+      upper_[u].chain_busy = false;
+      if (upper_[u].waiting == 0) ready_.push({Kind::front, f});
     }
-    const double most = total / (8.0 * n_.threads_), enough = most / 4;
-    upper_of_.assign(at(count), -1);
-    to_region_.assign(at(count), 0);
-    double gathered = 0;
-    const auto close = [&](Index last) {
-      if (open_ < 0) return;
-      ranges_.push_back({open_, last, {}});
-      open_ = -1;
-      gathered = 0;
-    };
-    for (Index f = 0; f < count; ++f) {
-      const bool above = subtree[at(f)] > most;
-      if (above) {
-        close(f - 1);
-        upper_of_[at(f)] = static_cast<Index>(upper_.size());
-        upper_.emplace_back();
-        to_region_[at(f)] = 1;
-        continue;
-      }
-      if (open_ < 0) open_ = f;
-      const Index parent = s_.fronts[at(f)].parent;
-      if (parent >= 0 && subtree[at(parent)] <= most) continue;
-      to_region_[at(f)] = 1;
-      gathered += subtree[at(f)];
-      if (gathered >= enough) close(f);
-    }
-    close(count - 1);
-    for (std::size_t r = 0; r < ranges_.size(); ++r) {
-      for (Index f = ranges_[r].first; f <= ranges_[r].last; ++f)
-        if (to_region_[at(f)]) ranges_[r].roots.push_back(f);
-      ready_.push({Kind::range, static_cast<Index>(r)});
-    }
-    left_ = static_cast<Index>(ranges_.size() + upper_.size());
-    for (Index f = 0; f < count; ++f) {
-      if (upper_of_[at(f)] < 0) continue;
-      Upper& upper = upper_[at(upper_of_[at(f)])];
-      upper.waiting = s_.fronts[at(f)].child_count;
-      if (upper.waiting == 0) ready_.push({Kind::front, f});
-    }
+    for (std::size_t r = 0; r < plan_.ranges.size(); ++r) ready_.push({Kind::range, static_cast<Index>(r)});
+    left_ = static_cast<Index>(plan_.ranges.size() + upper_.size());
+    busy_ = starved_ = sleeping_ = 0;
   }
 
   void work(NumericWorker<T>& worker) {
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [&] { return !ready_.empty() || left_ == 0 || error_; });
+      if (!something_to_do()) wait(lock);
       if (left_ == 0 || error_) return;
-      Task task = ready_.top();
-      ready_.pop();
-      if (task.kind == Kind::range) ++ranges_begun_;
-      const bool ranges_over = ranges_begun_ == ranges_.size() && task.kind != Kind::range;
-      if (task.kind == Kind::block) task.until = upper(task.front).factored;
-      lock.unlock();
-      std::exception_ptr failure;
-      try {
-        if (ranges_over) n_.release_small(worker);
-        execute(task, worker);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-      lock.lock();
-      if (failure) {
-        if (!error_) error_ = failure;
-      } else {
-        completed(task);
-      }
-      changed_.notify_all();
+      ++busy_;
+      take_task(lock, worker);
+      --busy_;
+      announce();
     }
   }
 
-  Upper& upper(Index f) { return upper_[at(upper_of_[at(f)])]; }
+  /// Wakes those for whom there is something; one task is for this thread.
+  void announce() {
+    if (left_ == 0 || error_ || starved_ > 0) {
+      events_.fetch_add(1);
+      changed_.notify_all();
+    } else if (ready_.size() > 1) {
+      events_.fetch_add(1);
+      for (std::size_t k = 1; k < ready_.size() && k <= sleeping_; ++k) changed_.notify_one();
+    }
+  }
+
+  /// Does the most urgent task; the lock is open meanwhile.
+  void take_task(std::unique_lock<std::mutex>& lock, NumericWorker<T>& worker) {
+    Task task = ready_.top();
+    ready_.pop();
+    if (task.kind == Kind::block) task.until = upper(task.front).factored;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      execute(task, worker);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (!failure)
+      completed(task);
+    else if (!error_)
+      error_ = failure;
+  }
+
+  bool something_to_do() const { return !ready_.empty() || left_ == 0 || error_; }
+
+  /// For something to do: awake for some microseconds, then asleep.
+  void wait(std::unique_lock<std::mutex>& lock) {
+    const std::uint64_t seen = events_.load();
+    lock.unlock();
+    for (int i = 0; i < spins && events_.load(std::memory_order_relaxed) == seen; ++i) backend::cpu::relax();
+    lock.lock();
+    ++sleeping_;
+    changed_.wait(lock, [&] { return something_to_do(); });
+    --sleeping_;
+  }
+
+  Upper& upper(Index f) { return upper_[at(plan_.upper_of[at(f)])]; }
 
   void execute(const Task& task, NumericWorker<T>& worker) {
     switch (task.kind) {
       case Kind::range: {
-        const Range& range = ranges_[at(task.front)];
-        n_.factor_range(range.first, range.last, to_region_, worker);
+        const NumericPlan::Range& range = plan_.ranges[at(task.front)];
+        n_.factor_range(range.first, range.last, worker);
         return;
       }
       case Kind::front: return begin(task.front, worker);
@@ -186,11 +205,18 @@ class NumericTasks {
     u.matrix = n_.matrix_of(f, u.layout);
     u.rule = n_.drop_rule(f, worker);
     u.exponents.swap(worker.exponents);
+    T* const a = take_front(u.matrix.ld * u.matrix.cols, worker);
+    {
+      const std::lock_guard lock(mutex_);
+      u.matrix.a = a;
+      if (!spare_.empty()) {
+        u.result = std::move(spare_.back());
+        spare_.pop_back();
+      }
+    }
     u.result.plan(u.matrix, n_.options_.keep_q || n_.rhs_);
-    u.matrix.a = n_.region_.template take<T>(u.matrix.ld * u.matrix.cols);
     n_.assemble(f, u.layout, u.matrix, u.result, worker);
     const Front& shape = s_.fronts[at(f)];
-    for (Index c = 0; c < shape.child_count; ++c) n_.release_cb(n_.stored_[at(s_.children[at(shape.child_begin + c)])]);
     if (u.result.direct || shape.flops < large_front || u.result.panels.size() < 3) {
       factor_front(u.matrix, u.result, u.rule, worker.scratch);
       u.factored = u.result.panels.size();
@@ -204,9 +230,10 @@ class NumericTasks {
 
   void finish(Index f, NumericWorker<T>& worker) {
     Upper& u = upper(f);
-    n_.store(f, u.matrix, u.result, CbPlace::region, worker);
-    n_.region_.give_back(std::exchange(u.matrix.a, nullptr));
-    u.result = FrontResult<T>{};
+    n_.store(f, u.matrix, u.result, worker);
+    give_back_front(std::exchange(u.matrix.a, nullptr));
+    const std::lock_guard lock(mutex_);
+    spare_.push_back(std::move(u.result));
   }
 
   Index end_of(const Upper& u, std::size_t panel) const {
@@ -248,7 +275,7 @@ class NumericTasks {
 
   void completed(const Task& task) {
     if (task.kind == Kind::range) {
-      for (const Index root : ranges_[at(task.front)].roots) child_done(root);
+      for (const Index root : plan_.ranges[at(task.front)].roots) child_done(root);
       --left_;
       return;
     }
@@ -302,30 +329,50 @@ class NumericTasks {
 
   Numeric<T>& n_;
   const Symbolic& s_;
+  const NumericPlan& plan_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::priority_queue<Task> ready_;
-  std::vector<Range> ranges_;
   std::vector<Upper> upper_;
-  std::vector<Index> upper_of_;
-  std::vector<char> to_region_;
-  std::size_t ranges_begun_ = 0;
-  Index open_ = -1, left_ = 0;
+  std::vector<FrontResult<T>> spare_;
+  std::size_t threads_ = 0;  // that are there
+  std::size_t busy_ = 0, starved_ = 0, sleeping_ = 0;  // threads with a task, of them those that wait for room; others
+  std::atomic<std::uint64_t> events_{0};               // counts what waiting threads look for
+  Index left_ = 0;
   std::exception_ptr error_;
 };
+
+template <class T>
+T* Numeric<T>::take_front(Index count, Worker& worker) {
+  return tasks_ ? tasks_->take_front(count, worker) : region_.template take<T>(count, true);
+}
+
+template <class T>
+void Numeric<T>::give_back_front(T* front) noexcept {
+  if (tasks_)
+    tasks_->give_back_front(front);
+  else
+    region_.give_back(front);
+}
 
 template <class T>
 void Numeric<T>::factor_all() {
   const backend::cpu::blas::SingleThread single;
   const Index count = symbolic_->front_count();
-  if (thread_pool_ && count > 0) {
-    NumericTasks<T>(*this).run();
+  if (threads_ > 1) {
+    if (!tasks_) tasks_ = std::make_shared<NumericTasks<T>>(*this);
+    tasks_->run();
     return;
   }
-  factor_range(0, count - 1, std::vector<char>(at(count), 0), workers_[0]);
+  factor_range(0, count - 1, workers_[0]);
 }
 
-template void Numeric<float>::factor_all();
-template void Numeric<double>::factor_all();
+#define QRANE_INSTANTIATE(T)                                        \
+  template void Numeric<T>::factor_all();                           \
+  template T* Numeric<T>::take_front(Index, NumericWorker<T>&);     \
+  template void Numeric<T>::give_back_front(T*) noexcept;
+QRANE_INSTANTIATE(float)
+QRANE_INSTANTIATE(double)
+#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "sparse/numeric_plan.hpp"
+
 namespace qrane::sparse {
 
 Index longest_path(const Symbolic& symbolic, Index panel, Index whole_elements) {
@@ -27,13 +29,32 @@ Index longest_path(const Symbolic& symbolic, Index panel, Index whole_elements) 
 ProcessorSeconds predict_seconds(const Symbolic& symbolic, const tuning::SparseTuning& tuning, int threads,
                                  int scalar_bytes) {
   constexpr Index panel = 32;
-  const double flops = symbolic.facts.flops;
-  const Index rounds = longest_path(symbolic, panel, static_cast<Index>(tuning.whole_bytes) / scalar_bytes);
+  const auto rounds =
+      static_cast<double>(longest_path(symbolic, panel, static_cast<Index>(tuning.whole_bytes) / scalar_bytes));
+  const AnalysisFacts& facts = symbolic.facts;
+  const auto fronts = static_cast<double>(facts.fronts);
   ProcessorSeconds seconds;
-  seconds.device = static_cast<double>(rounds) * tuning.round_seconds + flops / tuning.device_flops;
-  const double rate = std::min(tuning.cores_flops * std::pow(flops / tuning.cores_at, tuning.cores_power),
-                               tuning.thread_flops * std::max(threads, 1));
-  seconds.cpu = flops > 0 ? flops / rate : 0;
+  seconds.device = tuning.start_seconds + rounds * tuning.round_seconds + facts.flops / tuning.device_flops +
+                   static_cast<double>(facts.entries) * tuning.entry_seconds +
+                   static_cast<double>(facts.front_entries) * tuning.element_seconds + fronts * tuning.front_seconds;
+  double work = 0, chain = 0;  // of all fronts; of those on the heaviest path
+  std::vector<double> path(symbolic.fronts.size(), 0);
+  for (std::size_t f = 0; f < path.size(); ++f) {
+    const Front& front = symbolic.fronts[f];
+    const double own = front_work(front);
+    work += own;
+    path[f] += own;
+    chain = std::max(chain, path[f]);
+    if (front.parent < 0) continue;
+    double& parent = path[static_cast<std::size_t>(front.parent)];
+    parent = std::max(parent, path[f]);
+  }
+  const int useful = useful_threads(symbolic, threads);
+  const double together = std::pow(useful, tuning.threads_power);
+  const double wider = scalar_bytes == 4 ? 1.4 : 1;  // measured: vectors of twice as many numbers, as many accesses
+  seconds.cpu = tuning.cpu_start_seconds + (useful - 1) * tuning.thread_seconds +
+                work / (wider * tuning.core_flops * together) + chain / (wider * tuning.chain_flops) +
+                fronts * tuning.core_front_seconds / together;
   return seconds;
 }
 

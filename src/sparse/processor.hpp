@@ -2,8 +2,8 @@
 // Where a sparse factorization is faster: on a GPU or on the CPU's cores, from the analysis alone.
 //
 // On a GPU every panel on the longest path through the tree takes a round, and what many fronts do in a round is done at
-// once: seconds = rounds x round_seconds + flops / device_flops. CPU cores take flops at a rate that grows with the
-// problem, as fronts become larger and threads find work.
+// once; beside that there are flops, entries that are moved there and elements of fronts that are touched. On CPU cores
+// fronts one above the other wait for each other, and many threads get in each other's way.
 #pragma once
 
 #include "sparse/symbolic.hpp"

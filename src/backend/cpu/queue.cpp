@@ -11,7 +11,6 @@
 #include <fstream>
 #include <limits>
 #include <mutex>
-#include <thread>
 #include <unordered_map>
 
 // OpenBLAS only.
@@ -80,8 +79,7 @@ Queue::Queue(int threads, std::int64_t memory_limit_bytes) : pool_(std::make_sha
   detail::check(threads >= 0, ErrorCode::invalid_argument, "threads must not be negative, got ", threads);
   detail::check(memory_limit_bytes >= 0, ErrorCode::invalid_argument, "memory_limit_bytes must not be negative, got ",
                 memory_limit_bytes);
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  workers_ = std::make_shared<ThreadPool>(threads > 0 ? threads : std::max(1, cores));
+  workers_ = std::make_shared<ThreadPool>(threads > 0 ? threads : available_cores());
   pool_->limit = memory_limit_bytes;
 }
 
@@ -278,7 +276,7 @@ std::vector<DeviceInfo> device_infos() {
   d.driver = openblas_get_config ? openblas_get_config() : "BLAS";
   d.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   d.free_bytes = available_bytes();
-  d.compute_units = static_cast<int>(std::thread::hardware_concurrency());
+  d.compute_units = available_cores();
   return {d};
 }
 

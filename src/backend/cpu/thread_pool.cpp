@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cpu/thread_pool.hpp"
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -15,12 +21,6 @@ namespace qrane::backend::cpu {
 
 namespace {
 constexpr int spins = 4000;  // a few microseconds to tens of them
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 }  // namespace
 
 struct ThreadPool::State {
@@ -70,6 +70,15 @@ struct ThreadPool::State {
   }
 };
 
+int available_cores() {
+#if defined(__linux__)
+  // std::thread counts all that are online
+  cpu_set_t mine;
+  if (sched_getaffinity(0, sizeof mine, &mine) == 0) return std::max(1, CPU_COUNT(&mine));
+#endif
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   state_->workers.reserve(static_cast<std::size_t>(threads > 1 ? threads - 1 : 0));
   try {
@@ -112,6 +121,27 @@ void ThreadPool::run(Index count, Index operations, const std::function<void(Ind
   std::unique_lock lock(s.mutex);
   s.done.wait(lock, [&] { return s.busy.load() == 0; });
   if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
+}
+
+ThreadPools::Lease ThreadPools::take(int threads) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(idle_.begin(), idle_.end(), [&](const auto& p) { return p->threads() == threads; });
+    if (found != idle_.end()) {
+      std::unique_ptr<ThreadPool> pool = std::move(*found);
+      idle_.erase(found);
+      return {*this, std::move(pool)};
+    }
+  }
+  return {*this, std::make_unique<ThreadPool>(threads)};
+}
+
+void ThreadPools::give_back(std::unique_ptr<ThreadPool> pool) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    idle_.push_back(std::move(pool));
+  } catch (const std::bad_alloc&) {  // its threads end
+  }
 }
 
 }  // namespace qrane::backend::cpu

@@ -5,10 +5,22 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include <qrane/matrix.hpp>
 
 namespace qrane::backend::cpu {
+
+/// Lets a core's other thread run while this one polls.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Cores that this process may run on: of a machine shared by affinity, the share.
+int available_cores();
 
 class ThreadPool {
  public:
@@ -29,6 +41,33 @@ class ThreadPool {
  private:
   struct State;
   std::unique_ptr<State> state_;
+};
+
+/// Pools that wait for whoever needs threads for a while: starting threads takes longer than a small problem. Safe to
+/// use from several threads; must live longer than its leases.
+class ThreadPools {
+ public:
+  class Lease {
+   public:
+    Lease(ThreadPools& pools, std::unique_ptr<ThreadPool> pool) : pools_(pools), pool_(std::move(pool)) {}
+    ~Lease() { pools_.give_back(std::move(pool_)); }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    ThreadPool* operator->() const { return pool_.get(); }
+
+   private:
+    ThreadPools& pools_;
+    std::unique_ptr<ThreadPool> pool_;
+  };
+
+  /// An idle pool of so many threads, or a new one.
+  Lease take(int threads);
+
+ private:
+  void give_back(std::unique_ptr<ThreadPool> pool) noexcept;
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ThreadPool>> idle_;
 };
 
 }  // namespace qrane::backend::cpu

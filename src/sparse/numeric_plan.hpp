@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// How threads divide a tree of fronts, and where contribution blocks are: from the pattern alone, whatever comes when.
+//
+// A range is some whole subtrees, each a small part of all work, factored by one thread; its contribution blocks are on
+// that thread's stack. What ranges hand up, and what fronts above them leave, has a place for the whole factorization:
+//
+//     children's places side by side  | a | b | c |
+//     the parent's over them          | parent  |      its children are assembled before it is there
+#pragma once
+
+#include <vector>
+
+#include "sparse/symbolic.hpp"
+
+namespace qrane::sparse {
+
+/// Work of factoring a front, for the division among threads.
+inline double front_work(const Front& front) {
+  return front.flops + 20.0 * static_cast<double>(front.rows) * static_cast<double>(front.cols) + 2000;
+}
+
+/// Of at most `threads` as many as have enough to do to pay for waking them.
+int useful_threads(const Symbolic& symbolic, int threads);
+
+struct NumericPlan {
+  struct Range {
+    Index first = 0, last = -1;  ///< fronts
+    std::vector<Index> roots;    ///< of its subtrees
+  };
+  std::vector<Range> ranges;
+  std::vector<Index> upper;     ///< fronts above the ranges, ascending
+  std::vector<Index> upper_of;  ///< of every front its number among those, or -1
+  std::vector<Index> place;     ///< of every front: first element of what it leaves in shared memory; -1: on a stack
+  Index shared_elements = 0;
+  Index stack_elements = 0;  ///< of each thread
+};
+
+/// One thread: a single range with everything on its stack.
+NumericPlan plan_numeric(const Symbolic& symbolic, int threads);
+
+/// What a front leaves to its parent, or a root as R, takes on a stack or in its place.
+Index left_elements(Index elements);
+
+}  // namespace qrane::sparse
