@@ -26,7 +26,7 @@ class PanelFactorization {
  public:
   PanelFactorization(const FrontMatrix<T>& front, FrontResult<T>& result, FrontPanel& panel, const DropRule& rule,
                      Scratch<T>& scratch)
-      : front_(front), result_(result), panel_(panel), rule_(rule), scratch_(scratch) {}
+      : front_(front), ld_(front.ld(panel.col)), result_(result), panel_(panel), rule_(rule), scratch_(scratch) {}
 
   Index run() {
     // R of the panel's columns lies above row_, too; only what is below goes to the corner
@@ -47,7 +47,7 @@ class PanelFactorization {
     const Index half = (n / 2 + base_columns - 1) / base_columns * base_columns, rest = n - half;
     const Index next = split(j, half, row);
     T* const t11 = t(j) + (j - panel_.col);
-    const Index ld = front_.ld, ldt = result_.corner_ld, left_end = std::max(height_, next);
+    const Index ld = ld_, ldt = result_.corner_ld, left_end = std::max(height_, next);
     apply_block(front_.column(j) + row, ld, left_end - row, half, t11, ldt, Op::transpose,
                 front_.column(j + half) + row, ld, rest, scratch_);
     const Index end = split(j + half, rest, next);
@@ -103,7 +103,7 @@ class PanelFactorization {
     const Index height = std::min(front_.rows, std::max(front_.stair[j], row + 1));
     height_ = std::max(height_, height);
     const Index top = row / lanes<T> * lanes<T>, length = round_up_to_lanes<T>(height) - top;
-    T* const v = scratch_.get(scratch_v, front_.ld);  // from row `top` on
+    T* const v = scratch_.get(scratch_v, ld_);  // from row `top` on
     std::copy(x + row + 1, x + top + length, v + (row + 1 - top));
     std::fill(v, v + (row + 1 - top), T(0));
     const T alpha = x[row];
@@ -133,10 +133,10 @@ class PanelFactorization {
     move_to_corner(j, above);
     corner(j)[above] = beta;
     std::copy(v + (row - top), v + length, x + row);
-    if (tau != 0 && right > j + 1) reflect(length, v, tau, front_.column(j + 1) + top, front_.ld, right - j - 1);
+    if (tau != 0 && right > j + 1) reflect(length, v, tau, front_.column(j + 1) + top, ld_, right - j - 1);
     if (result_.with_t) {
       T* const z = scratch_.get(scratch_z, panel_.cols);
-      dots(length, v, front_.column(first) + top, front_.ld, j - first, z);
+      dots(length, v, front_.column(first) + top, ld_, j - first, z);
       const T* const t11 = t(first) + (first - panel_.col);
       for (Index i = 0; i < j - first; ++i) {
         T sum = 0;
@@ -149,6 +149,7 @@ class PanelFactorization {
   }
 
   const FrontMatrix<T>& front_;
+  const Index ld_;  // of the panel's columns; of all where reflectors go beyond it
   FrontResult<T>& result_;
   FrontPanel& panel_;
   const DropRule& rule_;
@@ -197,6 +198,17 @@ void FrontResult<T>::plan(const FrontMatrix<T>& front, bool keep_t, const FrontT
     }
     panels.push_back(panel);
   }
+  begin.resize(at(front.cols) + 1);
+  Index next = 0, col = 0;
+  for (std::size_t k = 0; k < panels.size();) {
+    std::size_t last = k;
+    while (last + 1 < panels.size() && (direct || panels[last + 1].col - panels[k].col < tuning.store_columns)) ++last;
+    const Index end = panels[last].col + panels[last].cols;
+    const Index ld = leading_dimension<T>(direct ? front.rows : zero_height(front, panels[last]));
+    for (; col < end; ++col, next += ld) begin[at(col)] = next;
+    k = last + 1;
+  }
+  begin[at(front.cols)] = next;
   pivot.resize(at(front.cols));
   const std::size_t size = at(corner_ld * front.cols);
   if (corner.size() < size) corner.resize(size);
@@ -241,9 +253,13 @@ void update_columns(const FrontMatrix<T>& front, const FrontResult<T>& result, s
                     Scratch<T>& scratch) {
   const FrontPanel& panel = result.panels[k];
   if (panel.live == 0 || first >= last) return;
-  apply_block(front.column(panel.col) + panel.first_row, front.ld, panel.height, panel.cols,
-              result.t.data() + panel.col * result.corner_ld, result.corner_ld, Op::transpose,
-              front.column(first) + panel.first_row, front.ld, last - first, scratch);
+  for (Index j = first; j < last;) {  // columns that are equally far apart
+    const Index ld = front.ld(j), begin = j;
+    while (j < last && front.ld(j) == ld) ++j;
+    apply_block(front.column(panel.col) + panel.first_row, front.ld(panel.col), panel.height, panel.cols,
+                result.t.data() + panel.col * result.corner_ld, result.corner_ld, Op::transpose,
+                front.column(begin) + panel.first_row, ld, j - begin, scratch);
+  }
 }
 
 template <class T>

@@ -15,6 +15,7 @@
 // Flops: those of the staircase, but for zeros between a column's height and its panel's.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -32,22 +33,36 @@ struct FrontTuning {
   Index narrow_panel = 32;  ///< and in fronts of fewer than wide_front columns
   Index wide_front = 256;
   Index direct_elements = 6144;  ///< fronts of no more elements are factored without blocks
+  Index store_columns = 256;  ///< that are equally high in memory, about
   double waste = 1.6;            ///< a panel ends where its rectangle is that many times its columns' heights
 };
 
-/// A front's matrix, column-major. Rows of column j from its height on are zero up to the height of its panel's last
-/// column, rounded up to vectors.
+/// A front's matrix by columns, some panels after the other as high as the staircase is there:
+///
+///     ___.            Rows of column j from its height on are zero up to the height of its panel's last column,
+///     | |___.         rounded up to vectors; below that nothing is read.
+///     | | | |
 template <class T>
 struct FrontMatrix {
   T* a = nullptr;
-  Index ld = 0;
   Index rows = 0;
   Index cols = 0;
   Index pivots = 0;              ///< leading columns that may be dropped
   const Index* stair = nullptr;  ///< cols heights
+  const Index* begin = nullptr;  ///< cols + 1; FrontResult::begin
 
-  T* column(Index j) const { return a + j * ld; }
+  T* column(Index j) const { return a + begin[j]; }
+  /// From column j to the next one.
+  Index ld(Index j) const { return begin[j + 1] - begin[j]; }
+  Index elements() const { return begin[cols]; }
 };
+
+/// Rows in whole vectors, and no power of two that would bring all of a row into one set of the cache.
+template <class T>
+Index leading_dimension(Index rows) {
+  const Index ld = round_up_to_lanes<T>(std::max<Index>(rows, 1));
+  return ld * static_cast<Index>(sizeof(T)) % 1024 == 0 ? ld + lanes<T> : ld;
+}
 
 struct FrontPanel {
   Index col = 0, cols = 0;  ///< columns of the front
@@ -66,6 +81,7 @@ struct DropRule {
 template <class T>
 struct FrontResult {
   std::vector<FrontPanel> panels;
+  std::vector<Index> begin;  ///< where the columns are; the last number is the matrix's elements
   std::vector<std::int32_t> pivot;  ///< row of column j's reflector, or -1
   std::vector<T> corner;            ///< corner_ld x cols: R of column j from its panel's first row on
   std::vector<T> t;                 ///< corner_ld x cols: T of each panel; Q = prod (I - V T Vᵀ). Not with `direct`
@@ -75,7 +91,8 @@ struct FrontResult {
   Index rows_of_r = 0;       ///< live pivotal columns; final when factored beyond them
   double dropped_norm2 = 0;  ///< sum of squares of what was dropped
 
-  /// Cuts the columns into panels and makes room. `keep_t`: T is wanted of direct fronts, too.
+  /// Cuts the columns into panels, lays them out for FrontMatrix::begin and makes room. `keep_t`: T is wanted of direct
+  /// fronts, too.
   void plan(const FrontMatrix<T>& front, bool keep_t, const FrontTuning& tuning = {});
   /// Rows of column j of its panel's rectangle: how far the matrix must be zeroed.
   static Index zero_height(const FrontMatrix<T>& front, const FrontPanel& panel);

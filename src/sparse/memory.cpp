@@ -8,6 +8,9 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace qrane::sparse {
 
@@ -56,6 +59,12 @@ AlignedBytes allocate_aligned(Index bytes) {
   if (p && bytes >= large_bytes) madvise(p.get(), static_cast<std::size_t>(total), MADV_HUGEPAGE);
 #endif
   return p;
+}
+
+void give_back_freed() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 std::byte* Region::take_bytes(Index bytes, bool may_grow) {

@@ -45,6 +45,9 @@ using AlignedBytes = std::unique_ptr<std::byte, AlignedFree>;
 /// 64-byte aligned; large ones on large pages where there are such. Null where there is no memory.
 AlignedBytes allocate_aligned(Index bytes);
 
+/// What this process has freed goes back to the system, where that can be said (glibc).
+void give_back_freed();
+
 /// Counts memory as it is touched for the first time, from its begin on. Safe to use from several threads.
 class Mark {
  public:

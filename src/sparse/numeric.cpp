@@ -16,13 +16,6 @@ namespace {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-/// A leading dimension of whole vectors, and no power of two that would bring all of a row into one set of the cache.
-template <class T>
-Index leading_dimension(Index rows) {
-  const Index ld = round_up_to_lanes<T>(std::max<Index>(rows, 1));
-  return ld * static_cast<Index>(sizeof(T)) % 1024 == 0 ? ld + lanes<T> : ld;
-}
-
 constexpr Index large_front_entries = Index{1} << 15;
 
 /// Room for fronts; the system gives what is touched.
@@ -56,6 +49,10 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
       region_(budget_, segment_bytes<T>(*symbolic_, threads_)),
       pools_(pools) {
   const Symbolic& s = *symbolic_;
+  // an analysis frees several times what it keeps, in pieces that fronts do not fit into; a millisecond, if that
+  constexpr Index worth_giving_back = Index{4} << 20;
+  const Index expected = (s.facts.r_entries + s.facts.peak_entries) * static_cast<Index>(sizeof(T));
+  if (expected > worth_giving_back) give_back_freed();
   try {
     const Index chunk_bytes = std::clamp(s.facts.r_entries * static_cast<Index>(sizeof(T)) / (8 * threads_),
                                          Index{1} << 14, Index{1} << 20);
@@ -151,7 +148,7 @@ FrontLayout Numeric<T>::lay_out(Index f, Worker& worker) const {
 template <class T>
 FrontMatrix<T> Numeric<T>::matrix_of(Index f, const FrontLayout& layout) const {
   const Front& front = symbolic_->fronts[at(f)];
-  return {nullptr, leading_dimension<T>(layout.rows), layout.rows, front.cols, front.pivots, layout.stair};
+  return {nullptr, layout.rows, front.cols, front.pivots, layout.stair, nullptr};
 }
 
 template <class T>
@@ -181,9 +178,9 @@ void Numeric<T>::assemble(Index f, const FrontLayout& layout, const FrontMatrix<
   if (wants_rows()) stored.row_ids = kept_[at(f)].row_ids.of(worker.kept, layout.rows);
   for (Index r = 0; r < shape.own_rows; ++r) {
     const Index row = shape.first_row + r;
-    T* const target = front.a + layout.own_slot[r];
+    const Index slot = layout.own_slot[r];
     for (Index p = s.row_begin[at(row)]; p < s.row_begin[at(row) + 1]; ++p)
-      target[s.entry_col[at(p)] * front.ld] = values_[at(p)];
+      front.column(s.entry_col[at(p)])[slot] = values_[at(p)];
     if (stored.row_ids) stored.row_ids[layout.own_slot[r]] = row;
   }
   for (Index c = 0; c < shape.child_count; ++c) {
@@ -240,7 +237,7 @@ void Numeric<T>::apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontR
     for (Index i = 0; i < front.rows; ++i) c[i + j * front.rows] = rhs_[stored.row_ids[i] + j * ld];
   for (const FrontPanel& panel : result.panels) {
     if (panel.live == 0) continue;
-    apply_block(front.column(panel.col) + panel.first_row, front.ld, panel.height, panel.cols,
+    apply_block(front.column(panel.col) + panel.first_row, front.ld(panel.col), panel.height, panel.cols,
                 result.t.data() + panel.col * result.corner_ld, result.corner_ld, Op::transpose, c + panel.first_row,
                 front.rows, rhs_cols_, worker.scratch);
   }
@@ -308,7 +305,8 @@ void Numeric<T>::factor_range(Index first, Index last, Worker& worker) {
     const FrontLayout layout = lay_out(f, worker);
     FrontMatrix<T> front = matrix_of(f, layout);
     worker.result.plan(front, options_.keep_q || rhs_);
-    const Index size = front.ld * front.cols;
+    front.begin = worker.result.begin.data();
+    const Index size = front.elements();
     if (worker.front.fits(size))
       front.a = worker.front.push(size);
     else

@@ -205,16 +205,16 @@ class NumericTasks {
     u.matrix = n_.matrix_of(f, u.layout);
     u.rule = n_.drop_rule(f, worker);
     u.exponents.swap(worker.exponents);
-    T* const a = take_front(u.matrix.ld * u.matrix.cols, worker);
     {
       const std::lock_guard lock(mutex_);
-      u.matrix.a = a;
       if (!spare_.empty()) {
         u.result = std::move(spare_.back());
         spare_.pop_back();
       }
     }
     u.result.plan(u.matrix, n_.options_.keep_q || n_.rhs_);
+    u.matrix.begin = u.result.begin.data();
+    u.matrix.a = take_front(u.matrix.elements(), worker);
     n_.assemble(f, u.layout, u.matrix, u.result, worker);
     const Front& shape = s_.fronts[at(f)];
     if (u.result.direct || shape.flops < large_front || u.result.panels.size() < 3) {
