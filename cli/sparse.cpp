@@ -49,7 +49,10 @@ void say_factor(const Words& say, const FactorFacts& facts) {
                             : facts.threads == 1 ? "1 CPU thread"
                                                  : std::to_string(facts.threads) + " CPU threads";
   say("factorization  ", brief(facts.seconds), " s, ", brief(gflops(facts)), " GFLOP/s on ", where);
-  say("peak memory    ", brief(static_cast<double>(facts.peak_bytes) / (1 << 20)), " MiB of fronts and factors");
+  const double mib = 1 << 20;
+  say("peak memory    ", brief(static_cast<double>(facts.peak_bytes) / mib), " MiB of fronts and factors");
+  if (facts.stages > 1)
+    say("staging        ", facts.stages, " stages, ", brief(static_cast<double>(facts.moved_bytes) / mib), " MiB moved");
 }
 
 void say_rank(const Words& say, const FactorFacts& facts, Index full) {
@@ -63,6 +66,7 @@ Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
           {"on_device", facts.on_device},
           {"threads", facts.threads},
           {"moved_bytes", facts.moved_bytes},
+          {"stages", facts.stages},
           {"entries", analysis.entries},
           {"ordering", to_string(analysis.ordering)},
           {"fronts", analysis.fronts},
@@ -214,7 +218,7 @@ void add_sparse_options(CLI::App& app, SparseOptions& options) {
                  "sparse: automatic (the context's GPU where the work is worth it), cpu, or device")
       ->type_name("NAME");
   app.add_option("--memory-limit", options.memory_limit_bytes,
-                 "sparse: bytes of fronts and factors where they are computed; 0: the machine's")
+                 "sparse: bytes of fronts and factors where they are computed; 0: what is free there")
       ->type_name("BYTES");
 }
 

@@ -385,49 +385,6 @@ TYPED_TEST(SparseQr, RefactorGivesTheSameBitsInTheSameMemory) {
   EXPECT_EQ(x, y);
 }
 
-TYPED_TEST(SparseQr, SameBitsWithinAnyMemoryLimit) {
-  using T = typename TypeParam::Scalar;
-  if (TypeParam::processor != device) GTEST_SKIP() << "the CPU's own way has no choice of fronts at once";
-  for (const bool deficient : {false, true}) {
-    Triplets triplets{1200, 620, {}, {}, {}};  // twelve subtrees that meet in twenty columns
-    for (Index group = 0; group < 12; ++group) {
-      const Triplets block = random_sparse(100, 50, 0.1, 44 + static_cast<unsigned>(group));
-      for (std::size_t k = 0; k < block.value.size(); ++k)
-        triplets.add(100 * group + block.row[k], 50 * group + block.col[k], block.value[k]);
-      for (Index i = 0; i < 60; ++i) triplets.add(100 * group + i, 600 + (i * 7 + group) % 20, 0.5 + static_cast<double>(i % 3));
-    }
-    if (deficient)
-      for (std::size_t k = 0; k < triplets.value.size(); ++k)
-        if (triplets.col[k] % 9 == 4) triplets.value[k] = 0;
-    const Values<T> a(triplets);
-    const Dense<T> b = random_normal<T>(1200, 2, 6);
-    FactorOptions<T> options = TestFixture::options();
-    options.q = KeepQ::discard;
-    options.rhs = b.view();
-    const Factor<T> free = TestFixture::factor(a, options);
-    const Dense<T> x = TestFixture::host(free.solve().x);
-    Index least = free.facts().peak_bytes;
-    bool refused = false;
-    for (int k = 1; k < 40 && !refused; ++k) {
-      options.memory_limit_bytes = free.facts().peak_bytes * (40 - k) / 40;
-      const Thrown thrown = thrown_by([&] {
-        const Factor<T> f = TestFixture::factor(a, options);
-        EXPECT_LE(f.facts().peak_bytes, options.memory_limit_bytes);
-        least = std::min(least, f.facts().peak_bytes);
-        EXPECT_EQ(f.r().values, free.r().values);
-        EXPECT_EQ(TestFixture::host(f.solve().x), x);
-      });
-      refused = thrown.happened;
-      if (refused) {
-        EXPECT_EQ(thrown.code, ErrorCode::out_of_memory);
-        EXPECT_NE(thrown.message.find(std::to_string(options.memory_limit_bytes)), std::string::npos) << thrown.message;
-      }
-    }
-    EXPECT_TRUE(refused);
-    EXPECT_LT(least, free.facts().peak_bytes * 9 / 10);
-  }
-}
-
 TYPED_TEST(SparseQr, ToleranceAndRefusal) {
   using T = typename TypeParam::Scalar;
   Triplets triplets = random_sparse(40, 10, 0.4, 21);

@@ -236,7 +236,9 @@ struct FactorOptions {
   bool check_finite = false;    ///< refuse NaN and Inf, naming the first
   Processor processor = Processor::automatic;
   int threads = 0;              ///< on the CPU; 0: as many as the context has
-  Index memory_limit_bytes = 0;  ///< of fronts, R and Q where they are factored; 0: the machine's
+  Index memory_limit_bytes = 0;  ///< where they are factored: on the CPU of fronts, R and Q; on a device of all its memory
+                                 ///< that is used, which staging in host memory keeps down to that (never less than the
+                                 ///< largest front); 0: what is free there
   /// Called now and then from the thread that called factor or refactor; what it throws ends the factorization.
   std::function<void(double done_flops, double flops)> on_progress;
 };
@@ -251,9 +253,11 @@ struct FactorFacts {
   Index rank = 0;
   double tolerance = 0;     ///< columns were dropped at or below; < 0: none was
   double dropped_norm = 0;  ///< Euclidean norm of all that was dropped
-  Index peak_bytes = 0;
+  Index peak_bytes = 0;     ///< where it ran: on a device all that it takes there
   Index bytes = 0;          ///< held now: R, Q and memory for refactor
   Index moved_bytes = 0;    ///< between host and device
+  int stages = 1;           ///< 1, and one for each contribution block, of those below one front and one above the other,
+                            ///< that went to host memory and came back because the device had no room for it
   bool analyzed_again = false;  ///< a singleton's pivot was too small for the tolerance: without such singletons
 };
 

@@ -69,6 +69,7 @@ class SparseFactorState {
     facts_.backend = numeric_->backend();
     facts_.on_device = on_device_;
     facts_.moved_bytes = numeric_->moved_bytes();
+    facts_.stages = numeric_->stages();
     facts_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     facts_.flops = symbolic_->facts.flops;
     facts_.rank = numeric_->rank();

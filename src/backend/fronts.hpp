@@ -42,13 +42,15 @@ struct FrontShape {
   std::int64_t children;    // children: child_count front numbers, ascending
   std::int64_t panels;      // panels: ceil(cols / panel)
   std::int64_t first_col;   // exponents: of permuted column first_col + local pivotal column
+  std::int64_t packed;      // where its contribution block is when its parent is assembled; > 0: in storage, packed; 0: where
+                            // the front lies; < 0: assemble_fronts leaves it out, it comes by unpack_fronts
   std::int32_t ld, rows_bound, cols, pivots;
   std::int32_t own_rows, child_count;
   std::int32_t full_rows, cb_rows;  // with full rank
   std::int32_t cb_bound;            // most rows of the contribution block: min(rows_bound, cols - pivots)
   std::int32_t r_bound;             // min(rows_bound, pivots)
 };
-static_assert(sizeof(FrontShape) == 136, "the OpenCL kernels read this layout");
+static_assert(sizeof(FrontShape) == 144, "the OpenCL kernels read this layout");
 
 /// What is found out on the way, by front.
 struct FrontState {
@@ -116,6 +118,20 @@ struct FrontUpdateTask {
   std::int32_t front, panel, first, cols;
 };
 
+/// Columns first .. first + cols - 1 of a front's contribution block, packed: column j has min(j + 1, cb_bound) elements, of
+/// which the first cb_rows are set, and the first of these columns begins at storage[place].
+struct FrontPieceTask {
+  std::int32_t front, parent, first, cols;
+  std::int64_t place;
+};
+static_assert(sizeof(FrontPieceTask) == 24);
+
+/// Elements of the first `cols` columns of a packed contribution block of at most `rows` rows.
+constexpr std::int64_t packed_front_block(std::int64_t cols, std::int64_t rows) {
+  const std::int64_t whole = cols < rows ? cols : rows;
+  return whole * (whole + 1) / 2 + (cols - whole) * rows;
+}
+
 /// Tasks in device memory, `count` of them from `tasks`; independent of each other. max_rows: the largest rows_bound among
 /// their fronts, by which a backend chooses how many blocks work on one task.
 template <class B, class Task>
@@ -136,7 +152,11 @@ struct FrontTasks {
 //   assemble_fronts(f, FrontTasks<B, FrontShare>)
 //       Zeros in rows 0 .. rows-1 (rounded up within ld) of all columns, then values of A's own rows, the children's
 //       contribution blocks (read from where their fronts hold R: matrix above first_row of a column's panel, corner
-//       below), and right-hand sides by row_ids. Parts divide the columns.
+//       below; or as `packed` says), and right-hand sides by row_ids. Parts divide the columns.
+//   pack_fronts(f, FrontTasks<B, FrontPieceTask>)
+//       Pieces of contribution blocks of finished fronts, written to their places.
+//   unpack_fronts(f, FrontTasks<B, FrontPieceTask>)
+//       The same pieces, read from their places into the fronts' parents, which have been assembled without them.
 //   factor_front_panels(f, FrontTasks<B, FrontPanelTask>)
 //       Panel k of fronts whose columns have been updated by all panels before; columns left to right as in
 //       sparse/front_qr.hpp: column j has height h = min(rows, max(stair[j], row + 1)), where row is the next pivot row. A

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sparse/block_planner.hpp"
+
 #include <algorithm>
 #include <bit>
-
-#include "sparse/front_rounds.hpp"
 
 namespace qrane::sparse {
 

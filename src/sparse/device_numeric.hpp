@@ -6,7 +6,8 @@
 // rounds, as soon as enough of them are final. With Q kept, fronts stay apart in storage, which goes to the host at the
 // end, where its panels are used (factors.hpp).
 //
-// Under a memory limit fewer fronts are under way at once (front_rounds.hpp). Each front's numbers are the same bits.
+// In less memory than that, contribution blocks and finished fronts leave for the host (device_memory.hpp, staging.hpp).
+// Each front's numbers are the same bits.
 //
 // Tables, plan and memory stay with the object: a second run with as many right-hand sides allocates nothing.
 #pragma once
@@ -22,6 +23,7 @@
 
 #include "sparse/device_memory.hpp"
 #include "sparse/device_results.hpp"
+#include "sparse/device_rounds.hpp"
 #include "sparse/device_tables.hpp"
 #include "sparse/factors.hpp"
 
@@ -46,10 +48,10 @@ class DeviceNumeric final : public Factors<T> {
   /// rhs_cols: of the runs to come; others may be given all the same. Throws Error{out_of_memory}.
   DeviceNumeric(const Queue& queue, std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options,
                 Index rhs_cols)
-      : Factors<T>(std::move(symbolic), options), queue_(queue), urgent_(queue_.side()), copies_(urgent_.side()) {
+      : Factors<T>(std::move(symbolic), options), queue_(queue), rounds_(queue) {
     guarded([&] { prepare(rhs_cols); });
   }
-  ~DeviceNumeric() override { settle(); }
+  ~DeviceNumeric() override { rounds_.settle(); }
 
   bool run(const T* user_values, T* rhs, Index rhs_cols) override {
     forget();
@@ -64,12 +66,10 @@ class DeviceNumeric final : public Factors<T> {
       phases_.send = watch.lap();
       queue_rounds();
       phases_.queue = watch.lap();
-      if (options_.keep_q) download_later(queue_, memory_.storage(), memory_.host_storage(), memory_.plan.storage_size);
       queue_.synchronize();
       phases_.wait = watch.lap();
-      moved_bytes_ += results_.fetch(queue_, *symbolic_, memory_.plan, tables_.fronts, memory_.host_r(),
-                                     memory_.host_storage(), rhs, stored_, dropped_);
-      if (options_.keep_q) moved_bytes_ += memory_.plan.storage_size * static_cast<Index>(sizeof(T));
+      moved_bytes_ +=
+          results_.fetch(queue_, *symbolic_, tables_.fronts, memory_, options_.keep_q, rhs, stored_, dropped_);
       phases_.fetch = watch.lap();
     });
     this->count_rank();
@@ -77,10 +77,11 @@ class DeviceNumeric final : public Factors<T> {
   }
 
   Index memory_bytes() const override { return bytes_; }
-  Index peak_bytes() const override { return memory_.device_bytes(); }  // of the device's, for fronts and what they leave
+  Index peak_bytes() const override { return tables_.bytes() + memory_.device_bytes(); }  // of the device's
   int threads() const override { return 1; }
   Backend backend() const override { return backend_from_string(B::name); }
   Index moved_bytes() const override { return moved_bytes_; }
+  int stages() const override { return memory_.plan.stages(); }
   const FrontRounds& rounds() const { return memory_.plan; }
   const DevicePhases& phases() const { return phases_; }
 
@@ -118,7 +119,7 @@ class DeviceNumeric final : public Factors<T> {
     }
   }
   void give_up() {
-    settle();
+    rounds_.settle();
     forget();
     planned_rhs_ = -1;
     release();
@@ -128,19 +129,13 @@ class DeviceNumeric final : public Factors<T> {
     memory_.release();
     bytes_ = 0;
   }
-  void settle() noexcept {
-    for (Queue* q : {&urgent_, &copies_, &queue_}) try {
-        q->synchronize();
-      } catch (...) {  // what failed has been reported, or will be at the next call
-      }
-  }
   void forget() { std::fill(stored_.begin(), stored_.end(), StoredFront<T>{}); }
 
   void prepare(Index rhs_cols) {
     if (planned_rhs_ == rhs_cols) return;
     planned_rhs_ = -1;
-    memory_.make_plan(queue_, *symbolic_, options_, rhs_cols);
     release();
+    memory_.make_plan(queue_, *symbolic_, options_, rhs_cols);
     tables_ = DeviceTables<B, T>(queue_, *symbolic_, memory_.plan, memory_.panel, rhs_cols);
     memory_.allocate(queue_, options_.keep_q);
     tables_.fronts.storage = memory_.storage();
@@ -166,41 +161,16 @@ class DeviceNumeric final : public Factors<T> {
   }
 
   void queue_rounds() {
-    const FrontRounds& plan = memory_.plan;
-    Index r_sent = memory_.r_to_host() ? plan.r_size : 0;
-    const auto send_r = [&](Index until) {
-      copies_.follow(queue_);
-      copies_.follow(urgent_);
-      download_later(copies_, memory_.r() + r_sent, memory_.host_r() + r_sent, until - r_sent);
-      moved_bytes_ += (until - r_sent) * static_cast<Index>(sizeof(T));
-      r_sent = until;
-    };
     Progress progress(options_.on_progress, symbolic_->facts.flops);
     const std::vector<double> flops = options_.on_progress ? flops_by_round() : std::vector<double>();
-    bool beside_busy = false;
-    urgent_.follow(queue_);
-    for (Index r = 0; r < plan.rounds(); ++r) {
-      const Index first = plan.round_begin[at(r)], last = plan.round_begin[at(r) + 1];
-      const bool beside = !is_urgent(plan.launches[at(last - 1)].step);  // these come last
-      if (beside_busy) urgent_.follow(queue_);
-      if (beside) queue_.follow(urgent_);
-      for (Index l = first; l < last; ++l) {
-        const FrontLaunch& launch = plan.launches[at(l)];
-        tables_.start(is_urgent(launch.step) ? urgent_ : queue_, launch, options_.keep_q);
-      }
-      beside_busy = beside;
-      constexpr Index worth_copying = (Index{1} << 21) / static_cast<Index>(sizeof(T));
-      if (plan.r_final[at(r)] - r_sent >= worth_copying) send_r(plan.r_final[at(r)]);
-      if (options_.on_progress) {  // who looks on wants to see what is done, not what is queued
-        constexpr Index steps = 50;
-        if ((r + 1) % std::max<Index>(plan.rounds() / steps, 1) == 0) settle();
-        progress.add(flops[at(r)]);
-      }
-    }
-    if (r_sent < plan.r_size) send_r(plan.r_size);
-    queue_.follow(urgent_);
-    queue_.follow(copies_);
-    if (options_.on_progress) settle();
+    const Index rounds = memory_.plan.rounds();
+    moved_bytes_ += rounds_.run(tables_, memory_, options_.keep_q, [&](Index r) {
+      if (!options_.on_progress) return;
+      constexpr Index steps = 50;  // who looks on wants to see what is done, not what is queued
+      if ((r + 1) % std::max<Index>(rounds / steps, 1) == 0) rounds_.settle();
+      progress.add(flops[at(r)]);
+    });
+    if (options_.on_progress) rounds_.settle();
     progress.finish();
   }
 
@@ -212,7 +182,8 @@ class DeviceNumeric final : public Factors<T> {
     return flops;
   }
 
-  Queue queue_, urgent_, copies_;
+  Queue queue_;
+  DeviceRounds<B, T> rounds_;
   DeviceMemory<B, T> memory_;
   DeviceTables<B, T> tables_;
   DeviceResults<B, T> results_;

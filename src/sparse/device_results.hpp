@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sparse/device_memory.hpp"
 #include "sparse/factors.hpp"
-#include "sparse/front_rounds.hpp"
 
 namespace qrane::sparse {
 
@@ -19,10 +19,12 @@ class DeviceResults {
   template <class U>
   using Pointer = typename B::template Pointer<U>;
 
-  /// Sets `stored` and `dropped` (of every front), and rhs where there is one. storage: of the host, or null without Q.
-  /// What they point to lives until the next call. Returns the bytes that came from the device.
-  Index fetch(Queue& queue, const Symbolic& symbolic, const FrontRounds& plan, const backend::Fronts<B, T>& fronts,
-              T* host_r, T* storage, T* rhs, std::vector<StoredFront<T>>& stored, std::vector<double>& dropped) {
+  /// Sets `stored` and `dropped` (of every front), and rhs where there is one. What they point to lives until the next
+  /// call. Returns the bytes that came from the device.
+  Index fetch(Queue& queue, const Symbolic& symbolic, const backend::Fronts<B, T>& fronts,
+              const DeviceMemory<B, T>& memory, bool keep_q, T* rhs, std::vector<StoredFront<T>>& stored,
+              std::vector<double>& dropped) {
+    const FrontRounds& plan = memory.plan;
     bytes_ = 0;
     states_.resize(stored.size());
     download(queue, fronts.states, states_.data(), symbolic.front_count());
@@ -32,13 +34,13 @@ class DeviceResults {
       stored[f].rows = states_[f].rows;
       stored[f].r_rows = states_[f].r_rows;
       stored[f].cb_rows = states_[f].cb_rows;
-      stored[f].r = host_r + shape.r;
+      stored[f].r = memory.host_r(f);
       stored[f].r_bound = shape.r_bound;
       dropped[f] = states_[f].dropped;
     }
     fetch_live_columns(queue, plan, fronts, static_cast<Index>(symbolic.front_cols.size()), stored);
-    if (storage || fronts.rhs_cols > 0) fetch_row_ids(queue, plan, fronts, stored);
-    if (storage) fetch_panels(queue, plan, fronts, storage, stored);
+    if (keep_q || fronts.rhs_cols > 0) fetch_row_ids(queue, plan, fronts, stored);
+    if (keep_q) fetch_panels(queue, fronts, memory, stored);
     return bytes_;
   }
 
@@ -79,8 +81,9 @@ class DeviceResults {
     for (std::size_t f = 0; f < stored.size(); ++f) stored[f].row_ids = row_ids_.data() + plan.shapes[f].row_ids;
   }
 
-  void fetch_panels(Queue& queue, const FrontRounds& plan, const backend::Fronts<B, T>& fronts, T* storage,
+  void fetch_panels(Queue& queue, const backend::Fronts<B, T>& fronts, const DeviceMemory<B, T>& memory,
                     std::vector<StoredFront<T>>& stored) {
+    const FrontRounds& plan = memory.plan;
     std::vector<backend::FrontPanelState> states(at(plan.panels_size));
     download(queue, fronts.panels, states.data(), plan.panels_size);
     panels_.resize(states.size());
@@ -91,8 +94,8 @@ class DeviceResults {
       for (Index first = 0, k = shape.panels; first < shape.cols; first += width, ++k) {
         const backend::FrontPanelState& state = states[at(k)];
         if (state.live == 0) continue;
-        T* const v = storage + shape.matrix + first * shape.ld + state.first_row;
-        T* const t = storage + shape.t + first * width;
+        T* const v = memory.host_stored(f, shape.matrix + first * shape.ld + state.first_row);
+        T* const t = memory.host_stored(f, shape.t + first * width);
         stored[f].panels[stored[f].panel_count++] = {
             state.first_row, state.height, std::min<Index>(width, shape.cols - first), v, shape.ld, t, width};
       }

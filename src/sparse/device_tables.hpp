@@ -35,6 +35,16 @@ class DeviceTables {
   Pointer<std::int32_t> exponents{};  ///< room for them; fronts.exponents says whether there are any
 
   Index bytes() const { return constants_.bytes() + variables_.bytes(); }
+  /// What they would be.
+  static Index bytes_for(const Symbolic& symbolic, const FrontRounds& plan, Index rhs_cols) {
+    Image image(true);
+    lay_out(image, symbolic, plan, {});
+    DeviceTables counted;
+    counted.fronts.rhs_cols = static_cast<std::int32_t>(rhs_cols);
+    dense::Carver<B> carver;
+    counted.carve(carver, symbolic, plan);
+    return image.size() + carver.used();
+  }
 
   /// Queues one of the plan's launches.
   void start(Queue& queue, const FrontLaunch& launch, bool keep_q) const {
@@ -47,6 +57,8 @@ class DeviceTables {
       case FrontStep::whole: return queue.factor_whole_fronts(fronts, tasks(lists_), keep_q);
       case FrontStep::assemble: return queue.assemble_fronts(fronts, tasks(shares_));
       case FrontStep::finish: return queue.finish_fronts(fronts, tasks(shares_));
+      case FrontStep::pack: return queue.pack_fronts(fronts, tasks(pieces_));
+      case FrontStep::unpack: return queue.unpack_fronts(fronts, tasks(pieces_));
       case FrontStep::panel:
       case FrontStep::tail: return queue.factor_front_panels(fronts, tasks(panels_));
       case FrontStep::narrow:
@@ -63,29 +75,48 @@ class DeviceTables {
   static backend::FrontShare task_of(Pointer<backend::FrontShare>);
   static backend::FrontPanelTask task_of(Pointer<backend::FrontPanelTask>);
   static backend::FrontUpdateTask task_of(Pointer<backend::FrontUpdateTask>);
+  static backend::FrontPieceTask task_of(Pointer<backend::FrontPieceTask>);
 
-  /// Tables that go to the device in one piece.
+  /// Tables that go to the device in one piece; or, while they are only counted, their size.
   class Image {
    public:
-    template <class U>
-    Index add(const U* source, std::size_t count) {
-      const std::size_t offset = (bytes_.size() + 255) / 256 * 256, size = count * sizeof(U);
-      bytes_.resize(offset + std::max<std::size_t>(size, 1));
-      if (size > 0) std::memcpy(bytes_.data() + offset, source, size);
-      return static_cast<Index>(offset);
-    }
+    explicit Image(bool counts = false) : counts_(counts) {}
     template <class U>
     Index add(const std::vector<U>& source) {
-      return add(source.data(), source.size());
+      const Index offset = reserve(source.size() * sizeof(U));
+      if (!counts_ && !source.empty()) std::memcpy(bytes_.data() + offset, source.data(), source.size() * sizeof(U));
+      return offset;
     }
     Index add_narrow(const std::vector<Index>& source) {
+      if (counts_) return reserve(source.size() * sizeof(std::int32_t));
       return add(std::vector<std::int32_t>(source.begin(), source.end()));
     }
-    const std::vector<std::byte>& bytes() const { return bytes_; }
+    Index reserve(std::size_t bytes) {
+      const std::size_t offset = (size_ + 255) / 256 * 256;
+      size_ = offset + std::max<std::size_t>(bytes, 1);
+      if (!counts_) bytes_.resize(size_);
+      return static_cast<Index>(offset);
+    }
+    Index size() const { return static_cast<Index>(size_); }
+    const std::byte* data() const { return bytes_.data(); }
 
    private:
+    bool counts_;
+    std::size_t size_ = 0;
     std::vector<std::byte> bytes_;
   };
+  struct Offsets {
+    Index shapes, children, row_begin, entry_col, own, parent_col, stair, own_slot, cb_slot;
+    Index lists, shares, panels, updates, pieces;
+  };
+  /// own_column: leftmost local column of each row; empty where they are only counted.
+  static Offsets lay_out(Image& image, const Symbolic& s, const FrontRounds& plan,
+                         const std::vector<std::int32_t>& own_column) {
+    return {image.add(plan.shapes),    image.add_narrow(s.children), image.add(s.row_begin),  image.add(s.entry_col),
+            own_column.empty() ? image.reserve(at(s.rows) * sizeof(std::int32_t)) : image.add(own_column), image.add(s.parent_col), image.add_narrow(s.stair),
+            image.add(s.own_slot),     image.add(s.cb_slot),         image.add(plan.lists),   image.add(plan.shares),
+            image.add(plan.panels),    image.add(plan.updates),      image.add(plan.pieces)};
+  }
 
   void place_constants(Queue& queue, const Symbolic& s, const FrontRounds& plan) {
     std::vector<std::int32_t> own_column(at(s.rows), 0);
@@ -93,27 +124,23 @@ class DeviceTables {
       for (Index r = front.first_row; r < front.first_row + front.own_rows; ++r)
         own_column[at(r)] = s.entry_col[at(s.row_begin[at(r)])];
     Image image;
-    const Index shapes = image.add(plan.shapes), children = image.add_narrow(s.children),
-                row_begin = image.add(s.row_begin), entry_col = image.add(s.entry_col), own = image.add(own_column),
-                parent_col = image.add(s.parent_col), stair = image.add_narrow(s.stair),
-                own_slot = image.add(s.own_slot), cb_slot = image.add(s.cb_slot), lists = image.add(plan.lists),
-                shares = image.add(plan.shares), panels = image.add(plan.panels), updates = image.add(plan.updates);
-    const auto size = static_cast<Index>(image.bytes().size());
-    constants_ = dense::Buffer<B>(queue, size);
-    queue.upload(image.bytes().data(), constants_.template as<std::byte>(), size);
-    fronts.shapes = constants_.template as<backend::FrontShape>(shapes);
-    fronts.children = constants_.template as<std::int32_t>(children);
-    fronts.row_begin = constants_.template as<std::int64_t>(row_begin);
-    fronts.entry_col = constants_.template as<std::int32_t>(entry_col);
-    fronts.own_column = constants_.template as<std::int32_t>(own);
-    fronts.parent_col = constants_.template as<std::int32_t>(parent_col);
-    fronts.full_stair = constants_.template as<std::int32_t>(stair);
-    fronts.full_own_slot = constants_.template as<std::int32_t>(own_slot);
-    fronts.full_cb_slot = constants_.template as<std::int32_t>(cb_slot);
-    lists_ = constants_.template as<std::int32_t>(lists);
-    shares_ = constants_.template as<backend::FrontShare>(shares);
-    panels_ = constants_.template as<backend::FrontPanelTask>(panels);
-    updates_ = constants_.template as<backend::FrontUpdateTask>(updates);
+    const Offsets offsets = lay_out(image, s, plan, own_column);
+    constants_ = dense::Buffer<B>(queue, image.size());
+    queue.upload(image.data(), constants_.template as<std::byte>(), image.size());
+    fronts.shapes = constants_.template as<backend::FrontShape>(offsets.shapes);
+    fronts.children = constants_.template as<std::int32_t>(offsets.children);
+    fronts.row_begin = constants_.template as<std::int64_t>(offsets.row_begin);
+    fronts.entry_col = constants_.template as<std::int32_t>(offsets.entry_col);
+    fronts.own_column = constants_.template as<std::int32_t>(offsets.own);
+    fronts.parent_col = constants_.template as<std::int32_t>(offsets.parent_col);
+    fronts.full_stair = constants_.template as<std::int32_t>(offsets.stair);
+    fronts.full_own_slot = constants_.template as<std::int32_t>(offsets.own_slot);
+    fronts.full_cb_slot = constants_.template as<std::int32_t>(offsets.cb_slot);
+    lists_ = constants_.template as<std::int32_t>(offsets.lists);
+    shares_ = constants_.template as<backend::FrontShare>(offsets.shares);
+    panels_ = constants_.template as<backend::FrontPanelTask>(offsets.panels);
+    updates_ = constants_.template as<backend::FrontUpdateTask>(offsets.updates);
+    pieces_ = constants_.template as<backend::FrontPieceTask>(offsets.pieces);
   }
 
   void place_variables(Queue& queue, const Symbolic& s, const FrontRounds& plan) {
@@ -142,6 +169,7 @@ class DeviceTables {
   Pointer<backend::FrontShare> shares_{};
   Pointer<backend::FrontPanelTask> panels_{};
   Pointer<backend::FrontUpdateTask> updates_{};
+  Pointer<backend::FrontPieceTask> pieces_{};
 };
 
 }  // namespace qrane::sparse

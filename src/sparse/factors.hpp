@@ -79,6 +79,7 @@ class Factors {
   virtual int threads() const = 0;
   virtual Backend backend() const = 0;
   virtual Index moved_bytes() const { return 0; }  ///< between host and device by the last run
+  virtual int stages() const { return 1; }         ///< FactorFacts::stages
 
   const Symbolic& symbolic() const { return *symbolic_; }
   const NumericOptions& options() const { return options_; }

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <map>
 #include <numeric>
 
 #include <qrane/error.hpp>
+
+#include "sparse/block_planner.hpp"
 
 namespace qrane::sparse {
 
@@ -26,7 +27,7 @@ int height_class(Index rows) {
   return std::min((width + 1) / 2, classes - 1);
 }
 
-enum class TaskList { fronts, shares, panels, updates };
+enum class TaskList { fronts, shares, panels, updates, pieces };
 TaskList list_of(FrontStep step) {
   switch (step) {
     case FrontStep::lay_out:
@@ -35,6 +36,8 @@ TaskList list_of(FrontStep step) {
     case FrontStep::finish: return TaskList::shares;
     case FrontStep::panel:
     case FrontStep::tail: return TaskList::panels;
+    case FrontStep::pack:
+    case FrontStep::unpack: return TaskList::pieces;
     default: return TaskList::updates;
   }
 }
@@ -45,15 +48,26 @@ class Planner {
 
   FrontRounds plan() {
     shape_fronts();
+    set_rounds();
     if (o_.storage_limit >= 0) {
-      if (!begin_within(o_.storage_limit)) begin_within(-1);
+      stage();
     } else {
-      set_rounds();
+      out_.start = out_.begin;
       place_fronts();
     }
-    place_r();
+    if (!r_behind()) place_r();
     list_tasks();
     return std::move(out_);
+  }
+
+  LeastStorage least() {
+    shape_fronts();
+    const std::vector<StagedFront> fronts = staged_fronts();
+    LeastStorage least;
+    for (std::size_t f = 0; f < fronts.size(); ++f)
+      if (fronts[f].size > least.elements) least = {fronts[f].size, static_cast<Index>(f)};
+    least.elements += staging_buffers * smallest_piece(fronts, least.elements);
+    return least;
   }
 
  private:
@@ -104,6 +118,7 @@ class Planner {
       f.children = front.child_begin;
       f.panels = out_.panels_size;
       f.first_col = front.first_col;
+      f.packed = block_in_front;
       out_.slots_size += f.cb_bound;
       out_.row_ids_size += f.rows_bound;
       out_.panels_size += panels(f);
@@ -134,7 +149,7 @@ class Planner {
       if (const Index parent = s_.fronts[at(f)].parent; parent >= 0)
         out_.begin[at(parent)] = std::max(out_.begin[at(parent)], out_.end[at(f)] + 1);
     }
-    if (o_.late)
+    if (o_.late || o_.storage_limit >= 0)  // under a limit these are priorities
       for (Index f = count - 1; f >= 0; --f) {
         const Index parent = s_.fronts[at(f)].parent;
         out_.end[at(f)] = (parent >= 0 ? out_.begin[at(parent)] : total) - 1;
@@ -147,47 +162,67 @@ class Planner {
     out_.r_final.assign(at(total), 0);
   }
 
-  /// Begins fronts in postorder, each when its children have ended and storage has room; limit < 0: when nothing else is
-  /// under way. False where even then there is none.
-  bool begin_within(Index limit) {
-    const Index count = s_.front_count();
-    out_.begin.assign(at(count), 0);
-    out_.end.assign(at(count), 0);
-    BlockPlanner memory;
-    std::vector<Index> handle(at(count));
-    std::map<std::int32_t, std::vector<Index>> leaving;  // by their last round
-    std::int32_t round = 0, total = 0;                   // rounds in which anything is under way
-    for (Index f = 0; f < count;) {
-      const Front& front = s_.fronts[at(f)];
-      std::int32_t first = limit < 0 ? total : round;
-      for (Index c = 0; c < front.child_count; ++c)
-        first = std::max(first, out_.end[at(s_.children[at(front.child_begin + c)])] + 1);
-      const auto leave = [&](std::int32_t before) {
-        while (!leaving.empty() && leaving.begin()->first < before) {
-          for (const Index gone : leaving.begin()->second) memory.give_back(handle[at(gone)]);
-          leaving.erase(leaving.begin());
-        }
-      };
-      leave(first);
-      round = first;
-      const Index size = place(f, 0) / o_.alignment;
-      handle[at(f)] = memory.take(size, limit < 0 ? -1 : limit / o_.alignment);
-      if (handle[at(f)] < 0) {  // when the next ones have left
-        if (leaving.empty()) return false;
-        round = leaving.begin()->first + 1;
-        continue;
-      }
-      place(f, memory.address(handle[at(f)]) * o_.alignment);
-      out_.begin[at(f)] = round;
-      out_.end[at(f)] = round + courses_[at(f)].rounds - 1;
-      total = std::max(total, out_.end[at(f)] + 1);
-      for (Index c = 0; c < front.child_count; ++c) leaving[round].push_back(s_.children[at(front.child_begin + c)]);
-      if (front.parent < 0) leaving[out_.end[at(f)]].push_back(f);
-      ++f;
+  bool r_behind() const { return o_.r_in_storage && o_.storage_limit >= 0; }
+  static Index r_elements(const FrontShape& f) {
+    const Index m = f.r_bound;
+    return m * (m + 1) / 2 + m * (f.cols - m);
+  }
+
+  std::vector<StagedFront> staged_fronts() {
+    std::vector<StagedFront> fronts(out_.shapes.size());
+    for (std::size_t k = 0; k < fronts.size(); ++k) {
+      StagedFront& f = fronts[k];
+      FrontShape& shape = out_.shapes[k];
+      f.parent = s_.fronts[k].parent;
+      f.size = place(static_cast<Index>(k), 0);
+      f.image_begin = o_.keep_q ? 0 : r_behind() ? shape.r : f.size;
+      f.image_size = f.size - f.image_begin;
+      f.block_rows = shape.cb_bound;
+      f.block_cols = shape.cb_bound > 0 ? shape.cols - shape.pivots : 0;
+      f.rounds = courses_[k].rounds;
+      f.late = out_.begin.empty() ? 0 : out_.begin[k];
+      f.whole = courses_[k].whole;
     }
-    out_.storage_size = memory.extent() * o_.alignment;
-    count_rounds(total);
-    return true;
+    return fronts;
+  }
+
+  /// Not so small that copies are nothing but their beginnings.
+  Index smallest_piece(const std::vector<StagedFront>& fronts, Index largest) const {
+    return std::max(least_piece(fronts, o_.alignment), round_up(largest / 512, o_.alignment));
+  }
+
+  /// Where and when, by staging.hpp.
+  void stage() {
+    const std::vector<StagedFront> fronts = staged_fronts();
+    Index largest = 0;
+    for (const StagedFront& f : fronts) largest = std::max(largest, f.size);
+    const Index left = (o_.storage_limit - largest) / staging_buffers / o_.alignment * o_.alignment;
+    const Index piece = smallest_piece(fronts, largest);
+    detail::check(piece <= left, ErrorCode::invalid_argument, "storage_limit is ", o_.storage_limit, ", and the least is ",
+                  largest + staging_buffers * piece);
+    // no more for buffers than a sixteenth
+    const Index wanted = round_up(std::min(o_.piece, o_.storage_limit / (16 * staging_buffers)), o_.alignment);
+    Staging staging = plan_staging(
+        fronts, {.limit = o_.storage_limit, .piece = std::clamp(wanted, piece, left), .alignment = o_.alignment});
+    out_.begin = std::move(staging.begin);
+    out_.start = std::move(staging.start);
+    out_.end = std::move(staging.end);
+    out_.host_shift.assign(fronts.size(), 0);
+    for (std::size_t f = 0; f < fronts.size(); ++f) {
+      place(static_cast<Index>(f), staging.address[f]);
+      out_.shapes[f].packed = staging.block[f];
+      out_.host_shift[f] = staging.image[f] - staging.address[f] - fronts[f].image_begin;
+    }
+    packs_ = std::move(staging.packs);
+    unpacks_ = std::move(staging.unpacks);
+    out_.outs = std::move(staging.outs);
+    out_.ins = std::move(staging.ins);
+    out_.images = std::move(staging.images);
+    out_.stage = std::move(staging.stage);
+    out_.storage_size = staging.storage_size;
+    out_.blocks_size = staging.blocks_size;
+    out_.images_size = staging.images_size;
+    count_rounds(staging.rounds);
   }
 
   /// fronts by that round: order[first[r] .. first[r + 1] - 1], ascending
@@ -212,8 +247,7 @@ class Planner {
       for (Index p = by.first[at(r)]; p < by.first[at(r + 1)]; ++p) {
         FrontShape& f = out_.shapes[at(by.order[at(p)])];
         f.r = out_.r_size;
-        const Index m = f.r_bound;
-        out_.r_size += m * (m + 1) / 2 + m * (f.cols - m);
+        out_.r_size += r_elements(f);
       }
       out_.r_final[at(r)] = out_.r_size;
     }
@@ -254,7 +288,10 @@ class Planner {
     f.matrix = first;
     f.corner = f.matrix + round_up(f.ld * columns(f), o_.alignment);
     f.t = f.corner + narrow_size;
-    return f.t + narrow_size - first;
+    const Index end = f.t + narrow_size;
+    if (!r_behind()) return end - first;
+    f.r = end;
+    return end + round_up(r_elements(f), o_.alignment) - first;
   }
 
   /// visit(round, step, front, ...) for every task, fronts ascending.
@@ -263,7 +300,7 @@ class Planner {
     const FrontShape& f = out_.shapes[at(k)];
     const Course& course = courses_[at(k)];
     const auto front = static_cast<std::int32_t>(k);
-    const std::int32_t begin = out_.begin[at(k)];
+    const std::int32_t begin = out_.begin[at(k)], start = out_.start[at(k)];
     if (course.whole) {
       visit(begin, FrontStep::whole, front);
       return;
@@ -282,7 +319,7 @@ class Planner {
     visit(begin, FrontStep::lay_out, front);
     share(begin, FrontStep::assemble);
     for (std::int32_t p = 0; p < course.live; ++p) {
-      const std::int32_t round = begin + p;
+      const std::int32_t round = start + p;
       if (p > 0) {
         const bool all = p == course.live - 1 && !course.closes_late;
         const Index first = p * o_.panel, last = all ? columns(f) : std::min<Index>(first + o_.panel, f.cols);
@@ -295,6 +332,28 @@ class Planner {
     update(end, FrontStep::closing, course.live - 1, live_end(k), columns(f));
     for (std::int32_t p = course.live; p < panels(f); ++p) visit(end, FrontStep::tail, backend::FrontPanelTask{front, p});
     share(end, FrontStep::finish);
+  }
+
+  /// The same for pieces of contribution blocks.
+  template <class Visit>
+  void for_pieces(Visit visit) const {
+    const auto shares = [&](const std::vector<StagedPiece>& pieces, FrontStep step) {
+      for (const StagedPiece& piece : pieces) {
+        const Index rows = out_.shapes[at(piece.front)].cb_bound;
+        const Index before = packed_front_block(piece.first, rows), last = piece.first + piece.cols;
+        for (Index first = piece.first, next = first; first < last; first = next) {
+          const Index begin = packed_front_block(first, rows);
+          for (++next; next < last && packed_front_block(next + 1, rows) - begin <= o_.share_elements;) ++next;
+          visit(piece.round, step, piece.front,
+                backend::FrontPieceTask{static_cast<std::int32_t>(piece.front),
+                                        static_cast<std::int32_t>(s_.fronts[at(piece.front)].parent),
+                                        static_cast<std::int32_t>(first), static_cast<std::int32_t>(next - first),
+                                        piece.place + begin - before});
+        }
+      }
+    };
+    shares(packs_, FrontStep::pack);
+    shares(unpacks_, FrontStep::unpack);
   }
 
   static Index bucket(std::int32_t round, FrontStep step, int height) {
@@ -311,7 +370,10 @@ class Planner {
         ++launches[at(bucket(round, step, height))].count;
       });
     }
-    Index size[4] = {0, 0, 0, 0};
+    for_pieces([&](std::int32_t round, FrontStep step, Index front, const auto&) {
+      ++launches[at(bucket(round, step, courses_[at(front)].height))].count;
+    });
+    Index size[5] = {};
     for (Index r = 0; r < out_.rounds(); ++r) {
       for (int step = 0; step < front_steps; ++step)
         for (int height = classes - 1; height >= 0; --height) {
@@ -319,9 +381,11 @@ class Planner {
           FrontLaunch& launch = launches[at(b)];
           if (launch.count == 0) continue;
           launch.step = static_cast<FrontStep>(step);
-          const Largest& largest = largest_[launch.step == FrontStep::whole][height];
-          launch.max_rows = largest.rows;
-          launch.max_cols = largest.cols;
+          for (const bool whole : {false, true}) {
+            if (list_of(launch.step) != TaskList::pieces && whole != (launch.step == FrontStep::whole)) continue;
+            launch.max_rows = std::max(launch.max_rows, largest_[whole][height].rows);
+            launch.max_cols = std::max(launch.max_cols, largest_[whole][height].cols);
+          }
           Index& end = size[static_cast<int>(list_of(launch.step))];
           next[at(b)] = launch.first = end;
           end += launch.count;
@@ -333,12 +397,16 @@ class Planner {
     out_.shares.resize(at(size[static_cast<int>(TaskList::shares)]));
     out_.panels.resize(at(size[static_cast<int>(TaskList::panels)]));
     out_.updates.resize(at(size[static_cast<int>(TaskList::updates)]));
+    out_.pieces.resize(at(size[static_cast<int>(TaskList::pieces)]));
     for (Index f = 0; f < s_.front_count(); ++f) {
       const int height = courses_[at(f)].height;
       for_tasks(f, [&](std::int32_t round, FrontStep step, const auto& task) {
         target(task)[at(next[at(bucket(round, step, height))]++)] = task;
       });
     }
+    for_pieces([&](std::int32_t round, FrontStep step, Index front, const backend::FrontPieceTask& task) {
+      out_.pieces[at(next[at(bucket(round, step, courses_[at(front)].height))]++)] = task;
+    });
   }
   std::vector<std::int32_t>& target(std::int32_t) { return out_.lists; }
   std::vector<backend::FrontShare>& target(const backend::FrontShare&) { return out_.shares; }
@@ -348,6 +416,7 @@ class Planner {
   const Symbolic& s_;
   const FrontRoundsOptions& o_;
   FrontRounds out_;
+  std::vector<StagedPiece> packs_, unpacks_;
   std::vector<Course> courses_;
   struct Largest {
     std::int32_t rows = 0, cols = 0;
@@ -355,6 +424,12 @@ class Planner {
 };
 
 }  // namespace
+
+LeastStorage least_storage(const Symbolic& symbolic, const FrontRoundsOptions& options) {
+  FrontRoundsOptions limited = options;
+  limited.storage_limit = std::max<Index>(options.storage_limit, 0);  // what is placed differs
+  return Planner(symbolic, limited).least();
+}
 
 FrontRounds plan_rounds(const Symbolic& symbolic, const FrontRoundsOptions& options) {
   return Planner(symbolic, options).plan();

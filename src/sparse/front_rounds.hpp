@@ -13,17 +13,21 @@
 // still being updated. `closing`: the last panel's update of what is right of it: right-hand sides, and columns that rows
 // do not reach, whose empty panels are `tail`. Where these are many, they take a round of their own.
 //
-// A front's memory is held from its first round until its parent is assembled; with Q kept, for ever. Under a limit fronts
-// begin in postorder, each when there is room for it: at worst one after the other, which takes the least that a tree
-// whose contribution blocks stay can do with.
+// A front's memory is held from its first round until its parent is assembled; with Q kept, for ever. Under a limit
+// (staging.hpp) its contribution block may leave for host memory before, `pack`, and come back into its parent, `unpack`,
+// beside other work; R and Q leave when a front has ended:
+//
+//   urgent  lay_out assemble unpack | unpack panel 0 | ...                    beside of some round later  | pack | pack |
+//
 // Time and memory are linear in fronts and tasks.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "backend/fronts.hpp"
+#include "sparse/staging.hpp"
 #include "sparse/symbolic.hpp"
 
 namespace qrane::sparse {
@@ -38,11 +42,13 @@ struct FrontRoundsOptions {
   bool keep_q = true;
   bool detect_rank = true;    ///< false: no column is dropped, rows are as the analysis counted them
   bool late = false;          ///< fronts begin as late as the number of rounds allows, instead of as soon: less memory
-  Index storage_limit = -1;   ///< elements; < 0: none. Not with keep_q
+  Index storage_limit = -1;   ///< elements; < 0: none, else at least least_storage()
+  Index piece = Index{1} << 22;  ///< elements of a staging buffer, where the limit leaves so much
+  bool r_in_storage = false;  ///< under a limit R of a front lies behind its T, to be copied; else it is packed elsewhere
 };
 
-enum class FrontStep { lay_out, assemble, narrow, panel, closing, tail, finish, whole, wide };
-inline constexpr int front_steps = 9;
+enum class FrontStep { lay_out, assemble, unpack, narrow, panel, closing, tail, finish, whole, wide, pack };
+inline constexpr int front_steps = 11;
 inline bool is_urgent(FrontStep step) { return step < FrontStep::whole; }
 
 /// Independent tasks first .. first + count - 1 of the step's list.
@@ -59,10 +65,19 @@ struct FrontRounds {
   std::vector<backend::FrontShare> shares;      ///< assemble, finish
   std::vector<backend::FrontPanelTask> panels;  ///< panel, tail
   std::vector<backend::FrontUpdateTask> updates;  ///< narrow, closing, wide
+  std::vector<backend::FrontPieceTask> pieces;  ///< unpack, pack
   std::vector<FrontLaunch> launches;            ///< round by round, in the order of FrontStep
   std::vector<Index> round_begin;               ///< rounds + 1, into launches
-  std::vector<std::int32_t> begin, end;         ///< rounds of each front, both included
-  std::vector<Index> r_final;                   ///< after round k elements of r before r_final[k] are final
+  std::vector<std::int32_t> begin, start, end;  ///< rounds of each front: the first, its first panel's, the last
+  std::vector<Index> r_final;                   ///< after round k elements of r before r_final[k] are final; if not in storage
+
+  // under a limit; see staging.hpp for when copies may begin and are done
+  std::vector<StagedCopy> outs, ins, images;    ///< by rounds
+  std::vector<std::int32_t> stage;              ///< of each front; else empty
+  std::vector<Index> host_shift;  ///< what an element of a front's image has in host memory more than in storage; else empty
+  Index blocks_size = 0, images_size = 0;       ///< elements of host memory
+  bool staged() const { return !stage.empty(); }
+  std::int32_t stages() const { return stage.empty() ? 1 : *std::max_element(stage.begin(), stage.end()) + 1; }
 
   // elements of the arrays that kernels write
   Index storage_size = 0, r_size = 0, row_ids_size = 0, slots_size = 0, panels_size = 0;
@@ -70,42 +85,13 @@ struct FrontRounds {
   Index rounds() const { return static_cast<Index>(round_begin.size()) - 1; }
 };
 
-/// Throws Error{invalid_argument} naming a front whose counts do not fit the shapes' 32 bits. Where storage_limit is too
-/// small even for one front after the other, the plan is that one, and its storage_size says what it takes.
-FrontRounds plan_rounds(const Symbolic& symbolic, const FrontRoundsOptions& options);
-
-/// Addresses for blocks that come and go: a good fit in constant time, holes merge. Two-level bins as in Masmano, Ripoll,
-/// Crespo, Real, "TLSF", 2004; blocks are numbers here, nothing lies in the memory itself.
-class BlockPlanner {
- public:
-  BlockPlanner();
-  /// Returns a handle; -1 where a limit is given that the block's end would pass.
-  Index take(Index size, Index limit = -1);
-  void give_back(Index handle);
-  Index address(Index handle) const { return blocks_[static_cast<std::size_t>(handle)].begin; }
-  /// The largest end of a block so far.
-  Index extent() const { return extent_; }
-
- private:
-  static constexpr int sub_bits = 3, bins = 64 << sub_bits;
-  struct Block {
-    Index begin, size;
-    Index before, after;          // neighbours in memory
-    Index bin_before, bin_after;  // of a hole, in its bin
-    bool hole;
-  };
-  static int bin_of(Index size);
-  Index find(Index size) const;
-  void open(Index block);   // becomes a hole
-  void close(Index block);  // leaves its bin
-  Index insert(Index begin, Index size, Index before, Index after);
-
-  std::vector<Block> blocks_;
-  std::vector<Index> spare_;  // handles
-  std::array<Index, bins> first_;
-  std::array<std::uint64_t, bins / 64> filled_{};
-  Index last_ = -1;  // in memory
-  Index extent_ = 0;
+/// What a limit must leave at least, and the front that is to blame.
+struct LeastStorage {
+  Index elements = 0, front = -1;
 };
+LeastStorage least_storage(const Symbolic& symbolic, const FrontRoundsOptions& options);
+
+/// Throws Error{invalid_argument} naming a front whose counts do not fit the shapes' 32 bits, or the limit that is too small.
+FrontRounds plan_rounds(const Symbolic& symbolic, const FrontRoundsOptions& options);
 
 }  // namespace qrane::sparse

@@ -57,4 +57,13 @@ void download_later(Queue& queue, Pointer source, T* target, Index count) {
     queue.download(source, target, count);
 }
 
+/// And from there.
+template <class Queue, class Pointer, class T>
+void upload_later(Queue& queue, const T* source, Pointer target, Index count) {
+  if constexpr (requires { queue.upload_later(source, target, count); })
+    queue.upload_later(source, target, count);
+  else
+    queue.upload(source, target, count);
+}
+
 }  // namespace qrane::sparse

@@ -30,6 +30,8 @@ class Front {
   void factor_panel(std::int32_t k) const;
   void update(std::int32_t k, Index first, Index cols) const;
   void finish(Index first, Index last) const;
+  void pack(const FrontPieceTask& piece) const;
+  void unpack(const FrontPieceTask& piece) const;
 
  private:
   T* column(Index j) const { return f_.storage + shape_.matrix + j * shape_.ld; }
@@ -42,6 +44,7 @@ class Front {
     const Index first_row = panel(j / width_).first_row;
     return i < first_row ? column(j)[i] : corner(j)[i - first_row];
   }
+  T block(Index i, Index j) const { return r(state_.r_rows + i, shape_.pivots + j); }
   /// f(child, the child's columns in this front from the first one of its contribution block on)
   template <class F>
   void for_each_child(F&& f) const {
@@ -105,12 +108,14 @@ void Front<T>::assemble(Index first, Index last) const {
     for (Index p = f_.row_begin[r]; p < f_.row_begin[r + 1]; ++p)
       if (const Index j = f_.entry_col[p]; j >= first && j < last) column(j)[f_.own_slot[r]] = f_.values[p];
   for_each_child([&](const Front& child, const std::int32_t* cols) {
+    if (child.shape_.packed < 0) return;
     const std::int32_t* const slot = f_.cb_slot + child.shape_.slots;
     for (Index j = 0; j < child.shape_.cols - child.shape_.pivots; ++j) {
       if (cols[j] < first || cols[j] >= last) continue;
       T* const target = column(cols[j]);
+      const T* const packed = f_.storage + child.shape_.packed + packed_front_block(j, child.shape_.cb_bound);
       for (Index i = 0; i < std::min<Index>(j + 1, child.state_.cb_rows); ++i)
-        target[slot[i]] = child.r(child.state_.r_rows + i, child.shape_.pivots + j);
+        target[slot[i]] = child.shape_.packed > 0 ? packed[i] : child.block(i, j);
     }
   });
   const std::int32_t* const ids = f_.row_ids + shape_.row_ids;
@@ -232,6 +237,27 @@ void Front<T>::finish(Index first, Index last) const {
     for (Index i = 0; i < state_.rows; ++i) f_.rhs[ids[i] + (j - cols()) * f_.rhs_ld] = column(j)[i];
 }
 
+template <class T>
+void Front<T>::pack(const FrontPieceTask& piece) const {
+  T* target = f_.storage + piece.place;
+  for (Index j = piece.first; j < piece.first + piece.cols; ++j) {
+    for (Index i = 0; i < std::min<Index>(j + 1, state_.cb_rows); ++i) target[i] = block(i, j);
+    target += std::min<Index>(j + 1, shape_.cb_bound);
+  }
+}
+
+template <class T>
+void Front<T>::unpack(const FrontPieceTask& piece) const {
+  const Front parent(f_, piece.parent);
+  const std::int32_t* const slot = f_.cb_slot + shape_.slots;
+  const T* source = f_.storage + piece.place;
+  for (Index j = piece.first; j < piece.first + piece.cols; ++j) {
+    T* const target = parent.column(f_.parent_col[shape_.columns + shape_.pivots + j]);
+    for (Index i = 0; i < std::min<Index>(j + 1, state_.cb_rows); ++i) target[slot[i]] = source[i];
+    source += std::min<Index>(j + 1, shape_.cb_bound);
+  }
+}
+
 /// For the pool: operations of `count` tasks of about so many each.
 template <class Task>
 Index operations(const FrontTasks<Cpu, Task>& tasks, Index each_row_and_col) {
@@ -288,6 +314,20 @@ void Queue::finish_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, Fr
   run_shares(*workers_, fronts, tasks, [](const auto& front, Index first, Index last) { front.finish(first, last); });
 }
 
+template <class T>
+void Queue::pack_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPieceTask>& tasks) {
+  if (skip()) return;
+  workers_->run(tasks.count, operations(tasks, 4),
+                [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).pack(tasks.tasks[i]); });
+}
+
+template <class T>
+void Queue::unpack_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPieceTask>& tasks) {
+  if (skip()) return;
+  workers_->run(tasks.count, operations(tasks, 4),
+                [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).unpack(tasks.tasks[i]); });
+}
+
 // V and T are written in any case: they are what the panels are made of here.
 template <class T>
 void Queue::factor_whole_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list, bool) {
@@ -321,6 +361,8 @@ Index Queue::front_whole_elements(T) const {
   template void Queue::factor_front_panels(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPanelTask>&);   \
   template void Queue::update_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontUpdateTask>&);        \
   template void Queue::finish_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);             \
+  template void Queue::pack_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);           \
+  template void Queue::unpack_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);         \
   template void Queue::factor_whole_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, bool); \
   template Index Queue::front_update_cols(T) const;                                                          \
   template Index Queue::front_whole_elements(T) const;

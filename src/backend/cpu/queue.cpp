@@ -18,18 +18,8 @@ extern "C" __attribute__((weak)) char* openblas_get_config(void);
 
 namespace qrane::backend::cpu {
 
-struct Queue::Pool {
-  std::int64_t limit = 0;
-  std::int64_t used = 0;
-  std::mutex mutex;
-  std::unordered_map<std::byte*, std::int64_t> sizes;
-};
-
 namespace {
-
-constexpr Index chunk_elements = 1 << 15;  // one partial sum each: the same partition for any number of threads
-
-std::int64_t available_bytes() {
+std::int64_t free_machine_bytes() {
   std::ifstream info("/proc/meminfo");
   std::string key;
   std::int64_t value = 0;
@@ -39,6 +29,19 @@ std::int64_t available_bytes() {
   }
   return static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
 }
+}  // namespace
+
+struct Queue::Pool {
+  std::int64_t limit = 0;
+  std::int64_t used = 0;
+  std::mutex mutex;
+  std::unordered_map<std::byte*, std::int64_t> sizes;
+  std::int64_t free_bytes() const { return limit > 0 ? limit - used : free_machine_bytes(); }
+};
+
+namespace {
+
+constexpr Index chunk_elements = 1 << 15;  // one partial sum each: the same partition for any number of threads
 
 /// Combines term(element) over row chunks in parallel, then over the chunks in order.
 template <class T, class Term, class Combine>
@@ -83,11 +86,16 @@ Queue::Queue(int threads, std::int64_t memory_limit_bytes) : pool_(std::make_sha
   pool_->limit = memory_limit_bytes;
 }
 
+Index Queue::available_bytes() const {
+  const std::lock_guard lock(pool_->mutex);
+  return pool_->free_bytes();
+}
+
 std::byte* Queue::allocate(Index bytes) {
   detail::check(bytes >= 0, ErrorCode::invalid_argument, "allocation of a negative size: ", bytes, " bytes");
   if (bytes == 0) return nullptr;
   const std::lock_guard lock(pool_->mutex);
-  const std::int64_t free_bytes = pool_->limit > 0 ? pool_->limit - pool_->used : available_bytes();
+  const std::int64_t free_bytes = pool_->free_bytes();
   detail::check(bytes <= free_bytes, ErrorCode::out_of_memory, "out of memory on the CPU: needed ", bytes, " bytes, ",
                 free_bytes, " are free");
   auto* p = static_cast<std::byte*>(std::aligned_alloc(256, static_cast<std::size_t>((bytes + 255) / 256 * 256)));
@@ -275,7 +283,7 @@ std::vector<DeviceInfo> device_infos() {
 #endif
   d.driver = openblas_get_config ? openblas_get_config() : "BLAS";
   d.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  d.free_bytes = available_bytes();
+  d.free_bytes = free_machine_bytes();
   d.compute_units = available_cores();
   return {d};
 }

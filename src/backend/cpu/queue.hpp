@@ -32,6 +32,8 @@ class Queue {
 
   std::byte* allocate(Index bytes);
   void release(std::byte* p);
+  /// Optional in the vocabulary: bytes of the machine, or of the limit, that allocations may still take.
+  Index available_bytes() const;
   template <class T>
   void upload(const T* source, T* target, Index count) {
     std::copy_n(source, count, target);
@@ -153,6 +155,10 @@ class Queue {
   void update_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontUpdateTask>& tasks);
   template <class T>
   void finish_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontShare>& tasks);
+  template <class T>
+  void pack_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPieceTask>& tasks);
+  template <class T>
+  void unpack_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPieceTask>& tasks);
   template <class T>
   void factor_whole_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list, bool keep_q);
   template <class T>

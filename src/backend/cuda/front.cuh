@@ -22,6 +22,7 @@ struct RColumn {
         border(f.panels[shape.panels + col / f.panel].first_row) {
     below = f.storage + shape.corner + static_cast<std::int64_t>(col) * f.panel - border;
   }
+  __device__ RColumn(const T* elements, int rows) : above(elements), below(elements), border(rows) {}
   __device__ T operator[](int row) const { return row < border ? above[row] : below[row]; }
 };
 
@@ -29,6 +30,13 @@ struct RColumn {
 __device__ inline std::int64_t packed_offset(std::int64_t j, std::int64_t r_bound) {
   const std::int64_t whole = min(j, r_bound);
   return whole * (whole + 1) / 2 + (j - whole) * r_bound;
+}
+
+/// Column col of a front's contribution block, wherever it is; its row 0 is row r_rows here.
+template <class T>
+__device__ RColumn<T> block_column(const Fronts<Cuda, T>& f, const FrontShape& shape, int r_rows, int col) {
+  if (shape.packed <= 0) return RColumn<T>(f, shape, shape.pivots + col);
+  return RColumn<T>(f.storage + shape.packed + packed_offset(col, shape.cb_bound) - r_rows, r_rows + shape.cb_bound);
 }
 
 /// Live columns among the first j + 1, asked by a whole warp: live columns have consecutive pivot rows.
@@ -276,7 +284,7 @@ class FrontAssembly {
       if (thread < at_once && base + thread < shape.child_count) {
         const int child = f.children[shape.children + base + thread];
         const FrontShape& from = f.shapes[child];
-        const int cb_rows = f.states[child].cb_rows, cb_cols = from.cols - from.pivots;
+        const int cb_rows = from.packed < 0 ? 0 : f.states[child].cb_rows, cb_cols = from.cols - from.pivots;
         const std::int32_t* const columns = f.parent_col + from.columns + from.pivots;
         const int begin = cb_rows > 0 ? lower_bound(columns, cb_cols, first) : 0;
         const int end = cb_rows > 0 ? lower_bound(columns, cb_cols, last) : 0;
@@ -317,8 +325,8 @@ class FrontAssembly {
     const int end = min(min(first_row + unit_rows, state.cb_rows), col + count);
     const int r_rows = state.r_rows, lane = threadIdx.x % warp_size;
     if (count == unit_cols) {
-      const RColumn<T> r0(f, from, from.pivots + col), r1(f, from, from.pivots + col + 1),
-          r2(f, from, from.pivots + col + 2), r3(f, from, from.pivots + col + 3);
+      const RColumn<T> r0 = block_column(f, from, r_rows, col), r1 = block_column(f, from, r_rows, col + 1),
+                       r2 = block_column(f, from, r_rows, col + 2), r3 = block_column(f, from, r_rows, col + 3);
       T *const a0 = column(columns[col]), *const a1 = column(columns[col + 1]), *const a2 = column(columns[col + 2]),
         *const a3 = column(columns[col + 3]);
 #pragma unroll 2
@@ -333,7 +341,7 @@ class FrontAssembly {
       }
     } else {
       for (int k = 0; k < count; ++k) {
-        const RColumn<T> r(f, from, from.pivots + col + k);
+        const RColumn<T> r = block_column(f, from, r_rows, col + k);
         T* const target = column(columns[col + k]);
         for (int i = first_row + lane; i < min(end, col + k + 1); i += warp_size) target[slots[i]] = r[r_rows + i];
       }

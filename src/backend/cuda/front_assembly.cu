@@ -87,6 +87,49 @@ __global__ void finish_kernel(const std::int32_t* condition, const Fronts<Cuda, 
   }
 }
 
+/// Columns of a piece, a warp to each, or where they are few the whole block: visit(column, element of the piece at which it
+/// begins, thread's first row, step).
+template <class Visit>
+__device__ void for_piece(const FrontPieceTask& piece, int bound, Visit&& visit) {
+  const int warps = static_cast<int>(blockDim.x) / warp_size;
+  const int width = piece.cols < warps ? static_cast<int>(blockDim.x) : warp_size;
+  const int thread = static_cast<int>(threadIdx.x), groups = static_cast<int>(blockDim.x) / width;
+  const std::int64_t before = packed_offset(piece.first, bound);
+  for (int j = piece.first + thread / width; j < piece.first + piece.cols; j += groups)
+    visit(j, packed_offset(j, bound) - before, thread % width, width);
+}
+
+template <class T>
+__global__ void pack_kernel(const std::int32_t* condition, const Fronts<Cuda, T> f, const FrontPieceTask* tasks) {
+  if (skipped(condition)) return;
+  const FrontPieceTask piece = tasks[blockIdx.x];
+  const FrontShape& shape = f.shapes[piece.front];
+  const int r_rows = f.states[piece.front].r_rows, cb_rows = f.states[piece.front].cb_rows;
+  for_piece(piece, shape.cb_bound, [&](int j, std::int64_t offset, int first, int step) {
+    const RColumn<T> r(f, shape, shape.pivots + j);
+    T* const target = f.storage + piece.place + offset;
+#pragma unroll 4
+    for (int i = first; i < min(j + 1, cb_rows); i += step) target[i] = r[r_rows + i];
+  });
+}
+
+template <class T>
+__global__ void unpack_kernel(const std::int32_t* condition, const Fronts<Cuda, T> f, const FrontPieceTask* tasks) {
+  if (skipped(condition)) return;
+  const FrontPieceTask piece = tasks[blockIdx.x];
+  const FrontShape& shape = f.shapes[piece.front];
+  const FrontShape& parent = f.shapes[piece.parent];
+  const int cb_rows = f.states[piece.front].cb_rows;
+  const std::int32_t* const slots = f.cb_slot + shape.slots;
+  const std::int32_t* const columns = f.parent_col + shape.columns + shape.pivots;
+  for_piece(piece, shape.cb_bound, [&](int j, std::int64_t offset, int first, int step) {
+    const T* const source = f.storage + piece.place + offset;
+    T* const target = f.storage + parent.matrix + columns[j] * std::int64_t{parent.ld};
+#pragma unroll 4
+    for (int i = first; i < min(j + 1, cb_rows); i += step) target[slots[i]] = source[i];
+  });
+}
+
 /// Threads of a block for fronts of that size.
 template <class Task>
 unsigned threads_for(const FrontTasks<Cuda, Task>& tasks) {
@@ -125,7 +168,27 @@ void launch_finish_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
   check_launch("finish_fronts");
 }
 
+template <class T>
+void launch_pack_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+                        const FrontTasks<Cuda, FrontPieceTask>& tasks) {
+  if (tasks.count == 0) return;
+  pack_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
+                                                                                          tasks.tasks);
+  check_launch("pack_fronts");
+}
+
+template <class T>
+void launch_unpack_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+                          const FrontTasks<Cuda, FrontPieceTask>& tasks) {
+  if (tasks.count == 0) return;
+  unpack_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
+                                                                                            tasks.tasks);
+  check_launch("unpack_fronts");
+}
+
 #define QRANE_INSTANTIATE(T)                                                                                     \
+  template void launch_pack_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&);   \
+  template void launch_unpack_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&); \
   template void launch_lay_out_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&); \
   template void launch_assemble_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);  \
   template void launch_finish_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);

@@ -17,6 +17,13 @@ template <class T>
 void launch_finish_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
                           const FrontTasks<Cuda, FrontShare>& tasks);
 
+template <class T>
+void launch_pack_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+                        const FrontTasks<Cuda, FrontPieceTask>& tasks);
+template <class T>
+void launch_unpack_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+                          const FrontTasks<Cuda, FrontPieceTask>& tasks);
+
 /// Most elements of a front of launch_factor_whole_fronts on the current device.
 template <class T>
 Index front_whole_elements();

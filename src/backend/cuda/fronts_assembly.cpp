@@ -25,6 +25,18 @@ void Queue::finish_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, 
 }
 
 template <class T>
+void Queue::pack_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontPieceTask>& tasks) {
+  const DeviceScope scope(state_->device());
+  launch_pack_fronts(launch(), fronts, tasks);
+}
+
+template <class T>
+void Queue::unpack_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontPieceTask>& tasks) {
+  const DeviceScope scope(state_->device());
+  launch_unpack_fronts(launch(), fronts, tasks);
+}
+
+template <class T>
 void Queue::factor_whole_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, std::int32_t>& list,
                                 bool keep_q) {
   const DeviceScope scope(state_->device());
@@ -41,6 +53,8 @@ Index Queue::front_whole_elements(T) const {
   template void Queue::lay_out_fronts<T>(const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&);            \
   template void Queue::assemble_fronts<T>(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);             \
   template void Queue::finish_fronts<T>(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);               \
+  template void Queue::pack_fronts<T>(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&);             \
+  template void Queue::unpack_fronts<T>(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&);           \
   template void Queue::factor_whole_fronts<T>(const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&, bool); \
   template Index Queue::front_whole_elements<T>(T) const;
 QRANE_INSTANTIATE(float)

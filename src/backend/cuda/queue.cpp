@@ -42,6 +42,15 @@ void Queue::copy_to_host_later(const void* source, void* target, Index bytes) {
              "cudaMemcpyAsync to the host");
 }
 
+void Queue::copy_to_device_later(const void* source, void* target, Index bytes) {
+  if (bytes == 0) return;
+  const DeviceScope scope(state_->device());
+  check_cuda(cudaMemcpyAsync(target, source, static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice, state_->stream()),
+             "cudaMemcpyAsync to the device");
+}
+
+Index Queue::available_bytes() const { return state_->available_bytes(); }
+
 void Queue::synchronize() {
   const DeviceScope scope(state_->device());
   check_cuda(cudaStreamSynchronize(state_->stream()), "cudaStreamSynchronize");

@@ -60,6 +60,14 @@ class Queue {
     static_assert(std::is_trivially_copyable_v<T>);
     copy_to_host_later(source, target, count * Index{sizeof(T)});
   }
+  /// The same from such memory.
+  template <class T>
+  void upload_later(const T* source, T* target, Index count) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    copy_to_device_later(source, target, count * Index{sizeof(T)});
+  }
+  /// Optional in the vocabulary: bytes of the device, or of the limit, that allocations may still take.
+  Index available_bytes() const;
   /// Replaces a condition that this queue has.
   Queue when(const std::int32_t* condition) const;
   /// On a stream of its own that goes before this one's where both have work.
@@ -224,6 +232,10 @@ class Queue {
   template <class T>
   void finish_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontShare>& tasks);
   template <class T>
+  void pack_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontPieceTask>& tasks);
+  template <class T>
+  void unpack_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontPieceTask>& tasks);
+  template <class T>
   void factor_whole_fronts(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, std::int32_t>& list, bool keep_q);
   template <class T>
   Index front_update_cols(T) const;
@@ -245,6 +257,7 @@ class Queue {
   void upload_bytes(const void* source, void* target, Index bytes);
   void download_bytes(const void* source, void* target, Index bytes);
   void copy_to_host_later(const void* source, void* target, Index bytes);
+  void copy_to_device_later(const void* source, void* target, Index bytes);
 
   explicit Queue(std::shared_ptr<State> state) : state_(std::move(state)) {}
 

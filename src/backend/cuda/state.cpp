@@ -139,6 +139,21 @@ std::byte* State::allocate(std::int64_t bytes) {
   return static_cast<std::byte*>(p);
 }
 
+std::int64_t State::available_bytes() {
+  const std::lock_guard lock(mutex_);
+  const DeviceScope scope(device_);
+  std::size_t free_bytes = 0, total_bytes = 0;
+  check_cuda(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo");
+  auto bytes = static_cast<std::int64_t>(free_bytes);
+  if (pool_ != nullptr) {  // what it keeps and nobody uses
+    std::uint64_t kept = 0, used = 0;
+    check_cuda(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &kept), "cudaMemPoolGetAttribute");
+    check_cuda(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used), "cudaMemPoolGetAttribute");
+    bytes += static_cast<std::int64_t>(kept - used);
+  }
+  return limited_ ? std::min(bytes, memory_bytes_ - used_bytes_) : bytes;
+}
+
 void State::release(std::byte* p) noexcept {
   if (p == nullptr) return;
   const std::lock_guard lock(mutex_);

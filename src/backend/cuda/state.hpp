@@ -59,6 +59,8 @@ class State {
 
   std::byte* allocate(std::int64_t bytes);
   void release(std::byte* p) noexcept;
+  /// What allocate() may still be asked for; others may take it before.
+  std::int64_t available_bytes();
   /// Page-locked host memory. What is released is kept for the next caller: locking pages takes longer than using them.
   std::byte* allocate_host(std::int64_t bytes);
   void release_host(std::byte* p) noexcept;

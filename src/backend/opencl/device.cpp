@@ -198,6 +198,11 @@ cl_mem Device::allocate(std::int64_t bytes) {
   return memory;
 }
 
+std::int64_t Device::available_bytes() {
+  const std::lock_guard lock(mutex_);
+  return std::max<std::int64_t>(0, limit_bytes_ - allocated_bytes_);
+}
+
 void Device::release(cl_mem memory) noexcept {
   // The runtime keeps the buffer until the commands that use it have run.
   const std::lock_guard lock(mutex_);

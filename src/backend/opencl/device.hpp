@@ -53,6 +53,7 @@ class Device {
 
   cl_mem allocate(std::int64_t bytes);
   void release(cl_mem memory) noexcept;
+  std::int64_t available_bytes();
   /// The queue's own scratch of up to `bytes` (less when memory is short; `granted` says how much).
   cl_mem partials(std::int64_t bytes, std::int64_t& granted);
 

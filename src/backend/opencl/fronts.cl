@@ -3,7 +3,7 @@
 // that it binds. NB columns of a panel; `whole` >= 0: tasks are a list of fronts, each with all of its columns, and
 // `whole` is the panel at hand.
 typedef struct {
-  long matrix, corner, t, r, columns, first_row, full_slots, slots, row_ids, children, panels, first_col;
+  long matrix, corner, t, r, columns, first_row, full_slots, slots, row_ids, children, panels, first_col, packed;
   int ld, rows_bound, cols, pivots, own_rows, child_count, full_rows, cb_rows, cb_bound, r_bound;
 } FrontShape;
 

@@ -44,6 +44,12 @@ class FrontLaunch {
   void assemble(const FrontTasks<OpenCL, Task>& tasks, int whole) {
     launch("fronts_layout.cl", "assemble_fronts", tasks.count, tasks.tasks, whole);
   }
+  void pack(const FrontTasks<OpenCL, FrontPieceTask>& tasks) {
+    launch("fronts_layout.cl", "pack_fronts", tasks.count, tasks.tasks);
+  }
+  void unpack(const FrontTasks<OpenCL, FrontPieceTask>& tasks) {
+    launch("fronts_layout.cl", "unpack_fronts", tasks.count, tasks.tasks);
+  }
   template <class Task>
   void factor_panels(const FrontTasks<OpenCL, Task>& tasks, int whole) {
     launch("fronts_panel.cl", "factor_front_panels", tasks.count, tasks.tasks, whole);
@@ -109,6 +115,16 @@ void Queue::finish_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<Open
   FrontLaunch<T>(*device_, condition_, fronts).finish(tasks, tasks_as_given);
 }
 
+template <class T>
+void Queue::pack_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPieceTask>& tasks) {
+  FrontLaunch<T>(*device_, condition_, fronts).pack(tasks);
+}
+
+template <class T>
+void Queue::unpack_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPieceTask>& tasks) {
+  FrontLaunch<T>(*device_, condition_, fronts).unpack(tasks);
+}
+
 // V and T are written with or without keep_q: the kernels work on them where they stand.
 template <class T>
 void Queue::factor_whole_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, std::int32_t>& list, bool) {
@@ -141,6 +157,8 @@ Index Queue::front_whole_elements(T) const {
   template void Queue::factor_front_panels(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPanelTask>&);     \
   template void Queue::update_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontUpdateTask>&);          \
   template void Queue::finish_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontShare>&);               \
+  template void Queue::pack_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPieceTask>&);             \
+  template void Queue::unpack_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPieceTask>&);           \
   template void Queue::factor_whole_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&, bool); \
   template Index Queue::front_update_cols(T) const;                                                                  \
   template Index Queue::front_whole_elements(T) const;

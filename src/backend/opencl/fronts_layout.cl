@@ -33,6 +33,12 @@ RColumn r_column(__global const REAL* storage, __global const FrontPanelState* p
   return column;
 }
 
+// Elements of packed columns before column j: column k has min(k + 1, bound).
+long packed_before(long j, long bound) {
+  const long full = min(j, bound);
+  return full * (full + 1) / 2 + (j - full) * bound;
+}
+
 // First of rows r .. end - 1 whose column is not r's; columns ascend.
 int end_of_run(__global const int* own_column, int r, int end) {
   const int column = own_column[r];
@@ -170,19 +176,18 @@ KERNEL assemble_fronts(CONDITION, FRONTS, BUFFER(tasks), const int whole) {
     __global const FrontShape* child = SHAPE(number);
     __global const int* parent = AT(const int, parent_col) + child->columns;
     __global const int* slots = AT(const int, cb_slot) + child->slots;
-    const int r_rows = STATE(number)->r_rows, cb_rows = STATE(number)->cb_rows;
+    const long packed = child->packed;
+    const int r_rows = packed > 0 ? 0 : STATE(number)->r_rows, cb_rows = packed < 0 ? 0 : STATE(number)->cb_rows;
     for (int j = child->pivots; j < child->cols; ++j) {
       const int target = parent[j], count = target >= first && target < last ? min(j - child->pivots + 1, cb_rows) : 0;
-      const RColumn column = r_column(AT(const REAL, storage), AT(const FrontPanelState, panels), child, j);
+      RColumn column = r_column(AT(const REAL, storage), AT(const FrontPanelState, panels), child, j);
+      if (packed > 0) {
+        column.above = AT(const REAL, storage) + packed + packed_before(j - child->pivots, child->cb_bound);
+        column.border = cb_rows;
+      }
       FOR_EACH(i, count) MATRIX_COLUMN(shape, target)[slots[i]] = R_AT(column, r_rows + i);
     }
   }
-}
-
-// Elements of packed R before pivotal column j.
-long packed_before(long j, long r_bound) {
-  const long full = min(j, r_bound);
-  return full * (full + 1) / 2 + (j - full) * r_bound;
 }
 
 KERNEL finish_fronts(CONDITION, FRONTS, BUFFER(tasks), const int whole) {
@@ -211,4 +216,39 @@ KERNEL finish_fronts(CONDITION, FRONTS, BUFFER(tasks), const int whole) {
     }
   }
   if (get_local_id(0) == 0 && share.part == 0 && wanted) state->cb_rows = min(rows - r_rows, cols - pivots);
+}
+
+typedef struct {
+  int front, parent, first, cols;
+  long place;
+} FrontPieceTask;
+
+KERNEL pack_fronts(CONDITION, FRONTS, BUFFER(tasks)) {
+  const FrontPieceTask piece = AT(const FrontPieceTask, tasks)[get_group_id(0)];
+  __global const FrontShape* shape = SHAPE(piece.front);
+  const bool wanted = WANTED;
+  const int r_rows = STATE(piece.front)->r_rows, cb_rows = wanted ? STATE(piece.front)->cb_rows : 0;
+  const long before = packed_before(piece.first, shape->cb_bound);
+  for (int j = piece.first; j < piece.first + piece.cols; ++j) {
+    const RColumn column =
+        r_column(AT(const REAL, storage), AT(const FrontPanelState, panels), shape, shape->pivots + j);
+    __global REAL* target = AT(REAL, storage) + piece.place + packed_before(j, shape->cb_bound) - before;
+    FOR_EACH(i, min(j + 1, cb_rows)) target[i] = R_AT(column, r_rows + i);
+  }
+}
+
+KERNEL unpack_fronts(CONDITION, FRONTS, BUFFER(tasks)) {
+  const FrontPieceTask piece = AT(const FrontPieceTask, tasks)[get_group_id(0)];
+  __global const FrontShape* shape = SHAPE(piece.front);
+  __global const FrontShape* parent = SHAPE(piece.parent);
+  __global const int* slots = AT(const int, cb_slot) + shape->slots;
+  const bool wanted = WANTED;
+  const int cb_rows = wanted ? STATE(piece.front)->cb_rows : 0;
+  const long before = packed_before(piece.first, shape->cb_bound);
+  for (int j = piece.first; j < piece.first + piece.cols; ++j) {
+    const int target = AT(const int, parent_col)[shape->columns + shape->pivots + j];
+    __global const REAL* source =
+        AT(const REAL, storage) + piece.place + packed_before(j, shape->cb_bound) - before;
+    FOR_EACH(i, min(j + 1, cb_rows)) MATRIX_COLUMN(parent, target)[slots[i]] = source[i];
+  }
 }

@@ -21,6 +21,8 @@ void Queue::release(Pointer<std::byte> p) noexcept {
   if (p) device_->release(p.memory);
 }
 
+Index Queue::available_bytes() const { return device_->available_bytes(); }
+
 void Queue::write_bytes(const void* source, Pointer<std::byte> target, Index bytes) {
   if (bytes == 0) return;
   check_status(clEnqueueWriteBuffer(device_->queue(), target.memory, CL_TRUE, static_cast<std::size_t>(target.offset),

@@ -40,6 +40,8 @@ class Queue {
 
   Pointer<std::byte> allocate(Index bytes);
   void release(Pointer<std::byte> p) noexcept;
+  /// Optional in the vocabulary: bytes of the device, or of the limit, that allocations may still take.
+  Index available_bytes() const;
   template <class T>
   void upload(const T* source, Pointer<T> target, Index count) {
     write_bytes(source, cast_pointer<std::byte>(target), count * static_cast<Index>(sizeof(T)));
@@ -123,6 +125,10 @@ class Queue {
   void update_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontUpdateTask>& tasks);
   template <class T>
   void finish_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontShare>& tasks);
+  template <class T>
+  void pack_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPieceTask>& tasks);
+  template <class T>
+  void unpack_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPieceTask>& tasks);
   template <class T>
   void factor_whole_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, std::int32_t>& list, bool keep_q);
   template <class T>
