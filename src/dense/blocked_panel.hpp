@@ -83,7 +83,8 @@ struct PanelWorkspace {
   PanelWorkspace(Carver<B>& carver, Index rows, Index cols, Index batch, Index b, Index t_elements,
                  const PanelMethod& panel_method)
       : panels((std::min(rows, cols) + b - 1) / b), method(panel_method) {
-    if (method.cholesky(rows, b)) cholesky = CholeskyWorkspace<B, T>(carver, rows, b, t_elements);
+    // though the first panel may be too low for it: the last one can be narrow
+    if (method.cholesky_passes > 0) cholesky = CholeskyWorkspace<B, T>(carver, rows, b, t_elements);
     r = carver.template matrix<T>(b, b, batch);
     copy = carver.template matrix<T>(rows, b, batch);
     q = carver.template matrix<T>(rows, b, batch);
