@@ -4,12 +4,12 @@
 //
 // A row in is a chain of n rotations, each of which needs the row as the one before left it: one warp takes it, columns
 // across its lanes, so that a step is a broadcast, a reciprocal root and two fused products. The next row in is the
-// next warp's, two rows of R behind. Rows out, after Saunders, have their chain in a triangular solve, whose steps are
+// next warp's, two rows of R behind, where a barrier a step keeps it. Rows out, after Saunders, have their chain in a triangular solve, whose steps are
 // shorter; the rotations are then sums of squares from the bottom up, found at once, and every column of R is a
 // thread's. d follows with the rotations kept, a thread per right-hand side. What would overflow or vanish when squared
 // is scaled by powers of two first: whole columns where any number is extreme, each rotation's two numbers where
 // cancellation has made them so.
-#include "backend/cuda/tile.cuh"
+#include "backend/cuda/rotation.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -17,57 +17,16 @@ namespace {
 constexpr int threads = 256;
 constexpr int d_cols = 16;  // of d in shared memory at a time
 
-template <class T>
-struct alignas(2 * sizeof(T)) Rotation {
-  T c, s;
-};
-
-/// Numbers whose squares are as good as they are.
-template <class T>
-constexpr int safe_exponent = sizeof(T) == 4 ? 55 : 480;
-
-template <class T>
-__device__ bool is_extreme(T x) {
-  const int e = (magnitude(x) >> Bits<T>::key_shift) - Bits<T>::bias;
-  return x != T(0) && (e > safe_exponent<T> || e < -safe_exponent<T>);  // NaN and Inf, too
-}
-
-__device__ inline double reciprocal_root(double x) { return rsqrt(x); }
-__device__ inline float reciprocal_root(float x) { return __frsqrt_rn(x); }
-
-/// c, s with c r + s x = h, c x - s r = 0, h of r's sign.
-template <class T>
-__device__ Rotation<T> make_rotation(T r, T x, T& h) {
-  if (x == T(0)) {
-    h = r;
-    return {T(1), T(0)};
-  }
-  T scale = 1, sum = r * r + x * x;
-  constexpr T most = sizeof(T) == 4 ? T(0x1p120) : static_cast<T>(0x1p1000), least = 1 / most;
-  if (!(sum > least && sum < most)) {
-    const int e = scale_exponent<T>(max(magnitude(r), magnitude(x)));
-    scale = Bits<T>::power_of_two(e);
-    r *= Bits<T>::power_of_two(-e);
-    x *= Bits<T>::power_of_two(-e);
-    sum = r * r + x * x;
-  }
-  const T inverse = reciprocal_root(sum);
-  h = copysign(sum * inverse, r) * scale;
-  return {fabs(r) * inverse, (signbit(r) ? -x : x) * inverse};
-}
-
 /// Where things lie in shared memory.
 template <class T>
 struct Space {
   T *r, *d, *a, *unscale, *inverse, *alpha;
   T* rows;                 // n per row, likewise
   Rotation<T>* rotations;  // n per row, of rows in and then of rows out
-  volatile int* done;      // per row in: rows of R that it has left behind
 
   static __host__ __device__ int ld(int n) { return n | 1; }
   static std::size_t bytes(int n, int in, int out) {
-    return sizeof(T) * static_cast<std::size_t>(3 * n * (in + out) + n * ld(n) + n * (d_cols + 1) + n * out + 2 * n + out) +
-           sizeof(int) * static_cast<std::size_t>(in);
+    return sizeof(T) * static_cast<std::size_t>(3 * n * (in + out) + n * ld(n) + n * (d_cols + 1) + n * out + 2 * n + out);
   }
   __device__ Space(unsigned char* shared, int n, int in, int out) {
     rotations = reinterpret_cast<Rotation<T>*>(shared);
@@ -78,7 +37,6 @@ struct Space {
     inverse = unscale + n;
     alpha = inverse + n;
     rows = alpha + out;
-    done = reinterpret_cast<volatile int*>(rows + n * (in + out));
   }
 };
 
@@ -140,27 +98,28 @@ __device__ void read(T (&x)[C], const T* s_row, int n) {
   }
 }
 
-/// One warp: row `which` comes in.
+/// All warps whose rows come in, at the end of a step; alone a warp waits for nobody.
+__device__ inline void end_step(int in) {
+  if (in > 1)
+    asm volatile("bar.sync 1, %0;" ::"r"(in * warp_size) : "memory");
+  else
+    __syncwarp();
+}
+
+/// Warp w: row first + w comes in, of `in` that come at once. In step t it turns row t - 2 w of R, with the next one on its
+/// way: the warp before has left that one a step ago.
 template <class T, int C>
-__device__ void row_in(const Space<T>& s, int n, int which) {
-  const int lane = threadIdx.x % 32, ld = s.ld(n);
+__device__ void row_in(const Space<T>& s, int n, int first, int in) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, which = first + warp, ld = s.ld(n);
   T x[C], r[C];
   read(x, s.rows + which * n, n);
-  const auto wait = [&](int rows) {
-    if (which > 0)
-      while (s.done[which - 1] < rows) {}
-    __syncwarp();
-  };
-  wait(1);
+  for (int step = 0; step < 2 * warp; ++step) end_step(in);
   read(r, s.r, n);
 #pragma unroll
   for (int slot = 0; slot < C; ++slot)
     for (int k = 32 * slot; k < min(n, 32 * slot + 32); ++k) {
       T next[C];
-      if (k + 1 < n) {
-        wait(k + 2);
-        read(next, s.r + (k + 1) * ld, n);
-      }
+      if (k + 1 < n) read(next, s.r + (k + 1) * ld, n);
       T h;
       const Rotation<T> rotation =
           make_rotation(__shfl_sync(full_warp, r[slot], k % 32), __shfl_sync(full_warp, x[slot], k % 32), h);
@@ -175,10 +134,9 @@ __device__ void row_in(const Space<T>& s, int n, int which) {
 #pragma unroll
       for (int c = 0; c < slot; ++c) r[c] = next[c];
       if (lane == 0) s.rotations[which * n + k] = rotation;
-      __threadfence_block();
-      __syncwarp();
-      if (lane == 0) s.done[which] = k + 1;
+      end_step(in);
     }
+  for (int step = 2 * warp; step < 2 * (in - 1); ++step) end_step(in);
 }
 
 /// One warp: a with Rᵀ a = row `which` (those that come counted), and the rotations that it asks for; false where nothing is left.
@@ -334,14 +292,17 @@ __global__ void __launch_bounds__(threads) update_rows_kernel(const std::int32_t
   const Space<T> s(shared, n, in, out);
   __shared__ bool s_taken;
   if (threadIdx.x == 0) s_taken = true;
-  for (int i = threadIdx.x; i < in; i += threads) s.done[i] = 0;
   for (int j = threadIdx.x; j < n; j += threads) s.unscale[j] = 1;
   if (task.d.cols > 0) move_d<false>(task, s.d, n, 0);
   if (__syncthreads_or(load_r(task, s, n))) {
     scale_columns(s, n, in + out);
     __syncthreads();
   }
-  for (int row = warp; row < in; row += threads / 32) row_in<T, C>(s, n, row);
+  for (int first = 0; first < in; first += threads / 32) {
+    const int together = min(in - first, threads / 32);
+    if (first > 0) __syncthreads();
+    if (warp < together) row_in<T, C>(s, n, first, together);
+  }
   for (int row = 0; row < out; ++row) {
     __syncthreads();
     if (threadIdx.x < n) s.inverse[threadIdx.x] = 1 / s.r[threadIdx.x * s.ld(n) + threadIdx.x];
