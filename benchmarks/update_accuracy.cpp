@@ -61,9 +61,8 @@ double loss_of_orthogonality(const Doubles& q, Index m, Index k) {
   return two_norm(gram, k, k);
 }
 
-/// ‖Q R - A‖_2 / ‖A‖_2; A is overwritten.
-double backward_error(const Doubles& q, const Doubles& r, Doubles& a, Index m, Index k, Index n) {
-  const double norm = two_norm(a, m, n);
+/// ‖Q R - A‖_2 / ‖A‖_2, `norm` = ‖A‖_2; A is overwritten.
+double backward_error(const Doubles& q, const Doubles& r, Doubles& a, double norm, Index m, Index k, Index n) {
   cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m), static_cast<int>(n),
               static_cast<int>(k), 1, q.data(), static_cast<int>(m), r.data(), static_cast<int>(k), -1, a.data(),
               static_cast<int>(m));
@@ -90,6 +89,8 @@ void UpdateCases<T>::measure_accuracy(const UpdateShape& update, UpdateCase& res
   options.q = update.form;
   const Matrix<T> x = context.to_host(qr<T>(context, matrix.after(), options).solve(matrix.b_after()).x);
   const Matrix<T> after = context.to_host(matrix.after());
+  const Doubles a_after = widened(after);
+  const double norm = two_norm(a_after, after.rows(), after.cols());
   for (const UpdateMethod method : update.methods) {
     note(update, to_string(method));
     UpdateTime one;
@@ -98,10 +99,10 @@ void UpdateCases<T>::measure_accuracy(const UpdateShape& update, UpdateCase& res
       one.ran = to_string(matrix.forward(f, method).method);
       const Matrix<T> q = context.to_host(f.q()), r = context.to_host(f.r());
       const Doubles wide_q = widened(q), wide_r = widened(r);
-      Doubles wide_a = widened(after);
+      Doubles wide_a = a_after;
       one.accuracy = {{"forward", distance(context.to_host(f.solve().x), x)},
                       {"orthogonality", loss_of_orthogonality(wide_q, q.rows(), q.cols())},
-                      {"backward", backward_error(wide_q, wide_r, wide_a, q.rows(), q.cols(), r.cols())}};
+                      {"backward", backward_error(wide_q, wide_r, wide_a, norm, q.rows(), q.cols(), r.cols())}};
       one.errors = check_factors<T>(after.view(), q.view(), r.view(), {2e9});
       matrix.back(f);
       refresh(f);

@@ -152,6 +152,7 @@ void UpdateCases<T>::time(const UpdateShape& update, UpdateCase& result) {
     const Refactored& anew = refactored(after, update.form, matrix.after());
     result.refactor_ms = anew.samples_ms;
     result.refactor_algorithm = anew.algorithm;
+    if (result.times.front().ran == to_string(UpdateMethod::refactor)) time_by_turns(update, f, matrix, result);
   }
   const double ms = result.median_ms();
   for (PeerTime& peer : result.peers)
@@ -199,6 +200,26 @@ UpdateTime UpdateCases<T>::time_method(const UpdateShape& update, UpdateMethod m
   refresh(f);
   if (update.stages) time.stages = time_stages(method, f, matrix);
   return time;
+}
+
+/// An update that factors anew against factoring anew: both alike, so both by turns, since the load of host and device changes meanwhile.
+template <class T>
+void UpdateCases<T>::time_by_turns(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix,
+                                   UpdateCase& result) {
+  Options options;
+  options.q = update.form;
+  QR<T> anew = qr<T>(session_.context(), matrix.after(), options);
+  std::vector<double>& samples = result.times.front().samples_ms;
+  const int runs = static_cast<int>(samples.size());
+  samples.clear(), result.refactor_ms.clear();
+  for (int run = -1; run < runs && !session_.interrupted(); ++run) {
+    const double with_it = session_.time_ms([&] { matrix.forward(f, update.methods.front()); });
+    take_back(f, matrix);
+    const double alone = session_.time_ms([&] { anew.refactor(matrix.after()); });
+    if (run < 0) continue;
+    samples.push_back(with_it);
+    result.refactor_ms.push_back(alone);
+  }
 }
 
 template <class T>

@@ -47,6 +47,7 @@ class UpdateCases {
   void time(const UpdateShape& update, UpdateCase& result);
   UpdateTime time_method(const UpdateShape& update, UpdateMethod method, QR<T>& f, const UpdatedMatrix<T>& matrix,
                          UpdateCase& result);
+  void time_by_turns(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);
   std::vector<UpdateStage> time_stages(UpdateMethod method, QR<T>& f, const UpdatedMatrix<T>& matrix);
   ErrorMeasures check(const UpdateShape& update, const QR<T>& f, MatrixView<const T> after);
   void time_protocol(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);

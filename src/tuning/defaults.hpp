@@ -160,9 +160,9 @@ constexpr UpdateTuning update_defaults(Backend backend, int scalar_bytes) {
               .column_ns = 900,
               .sweep_percent = 35,
               .block_cols = 32,
-              .refactor_percent = 100,
+              .refactor_percent = f32 ? 128 : 118,
               .margin_percent = 15,
-              .wide_margin_percent = 45};
+              .wide_margin_percent = 20};
     case Backend::opencl:
       return {.gemm_gflops = f32 ? 20 : 10,
               .copy_gbytes = 8,

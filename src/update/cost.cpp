@@ -41,26 +41,11 @@ class Price {
     launches_ += number / 16;
     ms_ += number * t_.column_ns * 1e-6;
   }
-  /// A chain over c positions with R's rows of n columns right of where it starts, and Q's m rows. Down, a window factors
-  /// its own columns; up, the p of its strip, and the diagonal blocks are factored all at once.
-  void chain(bool down, double c, double p, double m, double n) {
-    if (c <= 0 || p <= 0) return;
-    const double b = std::max(1.0, std::min<double>(std::max<double>(t_.block_cols, down ? 0 : p), c));
-    const double windows = std::ceil(c / b), order = b + p, reflectors = down ? b : p;
-    const double right = std::max(n - c, 0.0) + c / 2;  // columns right of a window, on average
-    const bool one_by_one = p > 32;  // wider strips are no task of the tile kernels, nor are the diagonal blocks then
-    columns(down ? windows * b : windows * p + (one_by_one ? windows * b : b));
-    // a window beyond a task is a factorization of its own, up two of them, whose launches weigh more than their columns
-    const double launches = !one_by_one ? (down ? 1 : 2) : down ? 20 : 130;
-    steps(launches * windows + 4);
-    products(4 * reflectors * order * right * windows, 2 * order * right * windows, t_.sweep_percent);
-    products(2 * m * order * order * windows, 2 * m * (c + p), t_.sweep_percent);
-  }
-  void refactorization(double ms, double flops, double bytes) {
+  void refactorization(double ms, double flops, double bytes, double times = 1) {
     flops_ += flops;
     bytes_ += bytes;
     ms_ += ms;
-    launches_ += 1;
+    launches_ += times;
   }
 
   UpdateCandidate candidate(UpdateMethod method) const {
@@ -179,9 +164,17 @@ class Prices {
   /// What is added to positions that were none: two projections and a QR of m x p for columns, of p rows for rows out.
   void project(Price& price, double q_cols) const {
     const double m = explicit_ || shape_.form == QForm::none ? m_ : 2 * m_;  // reflectors: two products a column
-    price.products(8 * m * q_cols * p_, 4 * m * (q_cols + p_));
-    small_factor(price, m_, p_, shape_.form == QForm::none ? QForm::none : QForm::thin);
+    price.products(8 * m * q_cols * p_, 4 * m * (q_cols + p_), 60);
+    small_factor(price, m_, p_, shape_.form == QForm::none ? QForm::none : QForm::thin, 2);
     price.steps(36);  // two passes, and a look at what they have left
+  }
+
+  /// Columns, or p right-hand factors, in the coordinates of Q.
+  void enter(Price& price, double q_cols) const {
+    if (shape_.form == QForm::none || shape_.form == QForm::thin) return project(price, q_cols);
+    const double moved = explicit_ ? 40 * m_ * m_ : 0;  // a full Q makes room for them: as measured on an H200
+    price.products(2 * m_ * q_ * p_ * (explicit_ ? 1 : 2), m_ * q_ + moved);
+    bottom_rows(price, std::max(m_ - n_, 0.0));
   }
 
   void orthogonal(Price& price) const {
@@ -190,11 +183,11 @@ class Prices {
     switch (shape_.change) {
       case Change::insert_rows:
         if (p_ > n_) small_factor(price, p_, n_);  // more rows than columns become a triangle first
-        price.chain(true, c, std::min(p_, n_), q_rows, n_);
+        chain(price, true, c, std::min(p_, n_), q_rows, n_);
         break;
       case Change::delete_columns: {
         const double moved = std::min(m_ - k_, n_ - k_ - p_);
-        price.chain(true, moved, p_, q_rows, moved);
+        chain(price, true, moved, p_, q_rows, moved);
         price.steps(4);
         break;
       }
@@ -205,32 +198,22 @@ class Prices {
         } else if (shape_.form == QForm::thin) {
           price.products(8 * m_ * c * p_ + 4 * m_ * p_ * p_, 4 * m_ * c);
           small_factor(price, m_, std::min(p_, n_));
-          price.steps(40);
+          price.steps(80);
         } else {
           bottom_rows(price, bottom);
           if (implicit) price.products(8 * m_ * c * p_, 2 * m_ * c);
         }
-        price.chain(false, c, shape_.form == QForm::none || shape_.form == QForm::thin ? std::min(p_, n_) : p_, q_rows, n_);
+        chain(price, false, c, shape_.form == QForm::none || shape_.form == QForm::thin ? std::min(p_, n_) : p_, q_rows, n_);
         break;
       case Change::insert_columns:
-        if (shape_.form == QForm::full || implicit) {
-          price.products(2 * m_ * q_ * p_ * (implicit ? 2 : 1), m_ * q_);
-          bottom_rows(price, bottom);
-        } else {
-          project(price, c);
-        }
-        price.chain(false, std::max(c - k_, 0.0), p_, q_rows, std::max(n_ - k_, 0.0) + p_);
+        enter(price, c);
+        chain(price, false, std::max(c - k_, 0.0), p_, q_rows, std::max(n_ - k_, 0.0) + p_);
         break;
       case Change::rank_k:
-        if (shape_.form == QForm::full || implicit) {
-          price.products(2 * m_ * q_ * p_ * (implicit ? 2 : 1), m_ * q_);
-          bottom_rows(price, bottom);
-        } else {
-          project(price, c);
-        }
-        price.chain(false, c, p_, q_rows, n_);
+        enter(price, c);
+        chain(price, false, c, p_, q_rows, n_);
         price.products(2 * p_ * p_ * n_, p_ * n_);
-        price.chain(true, c, p_, q_rows, n_);
+        chain(price, true, c, p_, q_rows, n_);
         break;
     }
   }
@@ -243,10 +226,13 @@ class Prices {
   }
 
   void cholesky(Price& price) const {
-    price.products(n_ * n_ * p_ + n_ * n_ * n_ * 5 / 3, 8 * n_ * n_, 70);
+    price.products(n_ * n_ * p_ + n_ * n_ * n_ * 5 / 3, 8 * n_ * n_, 40);
     price.products(2 * (m_ - p_) * n_ * n_, 2 * m_ * n_);
     price.columns(0.75 * n_);
-    price.steps(24);
+    price.steps(100);
+    // I - WWᵀ of a random Q has 1 - (sqrt(a (1 - b)) + sqrt(b (1 - a)))² for its least eigenvalue; near 0 the guard refuses
+    const double a = n_ / m_, b = p_ / m_, root = std::sqrt(a * (1 - b)) + std::sqrt(b * (1 - a));
+    if (root * root > 0.97) orthogonal(price);
   }
 
   void trailing(Price& price) const {
@@ -254,17 +240,47 @@ class Prices {
     if (shape_.change == Change::delete_columns) {
       const double left = std::max(n_ - k_ - p_, 0.0);
       small_factor(price, c, left);
+      price.steps(8);
       price.products(2 * rows_of_q() * c * left, rows_of_q() * (c + left));
       return;
     }
-    project(price, n_);
+    enter(price, n_);
     small_factor(price, c + p_, n_ - k_ + p_);
     price.products(2 * rows_of_q() * (c + p_) * (c + p_), 2 * rows_of_q() * (c + p_));
   }
 
-  void small_factor(Price& price, double rows, double cols, QForm form = QForm::thin) const {
+  void small_factor(Price& price, double rows, double cols, QForm form = QForm::thin, double times = 1) const {
     const QRPrice qr = qr_price(device_, static_cast<Index>(rows), static_cast<Index>(cols), form, 1, shape_.scalar_bytes);
-    price.refactorization(qr.ms, qr.flops, qr.bytes);
+    price.refactorization(times * qr.ms, times * qr.flops, times * qr.bytes, times);
+  }
+
+  /// A chain over c positions with R's rows of n columns right of where it starts, and Q's m rows; its windows are those
+  /// of chain.hpp. Down, a window factors its own columns; up, the p of its strip, and then its diagonal block.
+  void chain(Price& price, bool down, double c, double p, double m, double n) const {
+    if (c <= 0 || p <= 0) return;
+    constexpr double least = 32, most = 512;
+    const double panel = device_.limits.max_panel_cols;
+    // chains of float are found in double on CUDA, whose tiles are lower then
+    const double tallest = device_.backend == Backend::cuda ? std::min(device_.limits.max_block_rows, 256)
+                                                            : device_.limits.max_block_rows;
+    const double narrow = std::min<double>(tuning_.block_cols, panel);
+    const bool tiles = panel <= least && narrow + p <= tallest && (down || p <= panel);
+    const double wanted = shape_.block_cols > 0 ? shape_.block_cols : tiles ? narrow : std::clamp(p, least, most);
+    const double b = std::min(wanted, c), windows = std::ceil(c / b), order = b + p, reflectors = down ? b : p;
+    const double right = std::max(n - c, 0.0) + c / 2;  // columns right of a window, on average
+    if (order <= tallest && b <= panel && (down || p <= panel)) {
+      // diagonal blocks are factored all at once; taller tiles take longer a column
+      price.columns((down ? windows * b : windows * p + b) * (1 + p / tallest / 2));
+      price.steps((down ? 1 : 2) * windows + 4);
+    } else {
+      small_factor(price, order, reflectors, QForm::implicit, windows);
+      if (!down) small_factor(price, b, b, QForm::implicit, windows);
+      price.steps((down ? 8 : 90) * windows + 4);  // up, both are small and mostly launches
+    }
+    price.products(4 * reflectors * order * right * windows, 2 * order * right * windows, tuning_.sweep_percent);
+    const bool sweep = p <= 2 * least;  // else window by window, in large products
+    price.products(2 * m * order * order * windows, sweep ? 2 * m * (c + p) : 4 * m * order * windows,
+                   sweep ? tuning_.sweep_percent : 60);
   }
 
   void refactor(Price& price) const {
