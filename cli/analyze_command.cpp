@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `qrane analyze A`: what a sparse QR of A will cost, before any number of it is touched, and a picture of its tree.
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <memory>
 
@@ -20,7 +21,18 @@ struct AnalyzeCommandOptions {
   CommonOptions common;
   std::string a, picture;
   std::string ordering = "automatic";
+  std::int64_t memory_limit_bytes = 0;
 };
+
+/// Of each front of a factorization without Q within the limit; all 0 without a limit.
+template <class T>
+std::vector<std::int32_t> stages_within(const Analysis& analysis, std::int64_t limit_bytes) {
+  if (limit_bytes == 0) return std::vector<std::int32_t>(static_cast<std::size_t>(analysis.facts().fronts), 0);
+  FactorOptions<T> options;
+  options.q = KeepQ::discard;
+  options.memory_limit_bytes = limit_bytes;
+  return analysis.stages(options);
+}
 
 /// Fronts up to a width, and their share of the work.
 struct WidthClass {
@@ -115,23 +127,28 @@ int run(const AnalyzeCommandOptions& options) {
   const Analysis analysis = analyze(context, view, how);
   const AnalysisFacts& facts = analysis.facts();
   const std::vector<FrontFacts> fronts = analysis.fronts();
+  const std::vector<std::int32_t> stages = with_scalar(
+      precision, [&](auto scalar) { return stages_within<decltype(scalar)>(analysis, options.memory_limit_bytes); });
+  const std::int32_t stage_count = stages.empty() ? 1 : *std::max_element(stages.begin(), stages.end()) + 1;
 
   const Words say(options.common.quiet);
   say("file           ", options.a);
   say(facts.explain());
   const std::vector<WidthClass> widths = by_width(fronts);
   say_widths(say, widths, facts.flops);
+  if (options.memory_limit_bytes > 0) say("stages         ", stage_count, " on the device within the limit");
   if (!options.picture.empty()) {
     const std::string caption =
         detail::concat(options.a, ": ", shape(facts.rows, facts.cols), ", ", facts.fronts, " fronts in ", facts.levels,
                        " levels, ", brief(facts.flops), " flops, ordering ", to_string(facts.ordering));
-    io::write_picture(options.picture, draw_tree(fronts, caption));
+    io::write_picture(options.picture, draw_tree(fronts, stages, caption));
     say("picture        ", options.picture);
   }
   Json json = describe(context, precision);
   json["file"] = options.a;
   json.update(facts_json(facts));
   json["widths"] = widths_json(widths);
+  json["stages"] = stage_count;
   write_json(options.common.json, json);
   return exit_success;
 }
@@ -144,6 +161,10 @@ Command add_analyze_command(CLI::App& parent) {
   app->add_option("A", options->a, "matrix file; of a dense one the nonzeros")->required();
   app->add_option("--ordering", options->ordering, "automatic, colamd, amd, metis or natural")->type_name("NAME");
   app->add_option("--picture", options->picture, "draw the tree of fronts here: .svg or .png")->type_name("FILE");
+  app->add_option("--memory-limit", options->memory_limit_bytes,
+                  "bytes of device memory: says how many stages a factorization takes, and colours the picture by them")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("BYTES");
   add_common_options(*app, options->common);
   return {app, [options] { return run(*options); }};
 }

@@ -6,6 +6,7 @@ usage: cli_sparse_test.py PATH-OF-QRANE [Analyze ...]
 """
 import gzip
 import os
+import re
 import struct
 import xml.etree.ElementTree
 
@@ -72,6 +73,31 @@ class Analyze(CliCase):
         png = (self.dir / "tree.png").read_bytes()
         self.assertEqual(png[:8], b"\x89PNG\r\n\x1a\n")
         self.assertEqual(struct.unpack(">II", png[16:24]), (-int(-width // 1), -int(-height // 1)))
+
+    def test_a_memory_limit_makes_stages_and_the_picture_shows_them(self):
+        refused = self.qrane("analyze", NUG, "--memory-limit", "1")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("front ", refused.stderr)
+        least = int(re.search(r"needs (\d+) bytes", refused.stderr).group(1))
+        _, free = self.analyzed(NUG, "--picture", "free.svg")
+        self.assertEqual(free["stages"], 1)
+        said, facts = self.analyzed(NUG, "--memory-limit", str(least), "--picture", "tree.svg")
+        self.assertGreater(facts["stages"], 1)
+        self.assertIn("stages", said)
+        discs = xml.etree.ElementTree.parse(self.dir / "tree.svg").getroot().findall(SVG + "circle")
+        stage = lambda disc: int(re.search(r"stage (\d+)", disc.find(SVG + "title").text).group(1))
+        self.assertEqual({stage(disc) for disc in discs}, set(range(1, facts["stages"] + 1)))
+        colors = {(stage(disc), disc.get("fill")) for disc in discs}
+        self.assertEqual(len(colors), facts["stages"])  # one each
+
+        for name, limit in (("free", 0), ("least", least)):
+            self.good("qr", NUG, "--sparse", "--processor", "device", "--memory-limit", str(limit), "--r", name + ".mtx",
+                      "--json", name + ".json")
+        free, staged = self.json("free.json"), self.json("least.json")
+        self.assertEqual((self.dir / "free.mtx").read_bytes(), (self.dir / "least.mtx").read_bytes())
+        self.assertEqual((free["stages"], staged["stages"]), (1, facts["stages"]))
+        self.assertGreater(staged["moved_bytes"], free["moved_bytes"])
+        self.assertLessEqual(staged["peak_bytes"], least)
 
     def test_odd_matrices(self):
         banner = "%%MatrixMarket matrix coordinate real general\n"

@@ -142,7 +142,7 @@ typedef struct qrane_sparse_options {
   int32_t threads;           /* on the CPU; 0: as many as the context has */
   int32_t processor;         /* qrane_processor */
   double tolerance;           /* columns are dropped at or below; < 0: the default of sparse_qr.hpp */
-  int64_t memory_limit_bytes; /* 0: the machine's */
+  int64_t memory_limit_bytes; /* of all memory on the device, or of fronts and factors on the CPU; 0: what is free */
   const void* rhs;            /* in, m x nrhs, of the function's own precision (qrane_matrix_s or _d), or null:
                                * qrane_sparse_solve with a null b solves it */
   qrane_progress progress;    /* null for none */
@@ -168,7 +168,7 @@ typedef struct qrane_sparse_facts {
   int64_t peak_bytes;
   int64_t moved_bytes; /* between host and device by the last factorization */
   int32_t on_device;   /* 1: by the device's kernels, 0: by the CPU's own way */
-  int32_t reserved;
+  int32_t stages;       /* more than 1: contribution blocks went by way of host memory for want of room on the device */
 } qrane_sparse_facts;
 
 #define QRANE_SPARSE_FACTS_INIT \

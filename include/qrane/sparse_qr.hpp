@@ -186,6 +186,12 @@ class Analysis {
   template <class T>
   Factor<T> factor(const SparseView<T>& a, const FactorOptions<T>& options = {}) const;
 
+  /// The stage of each of fronts(), if they were factored by the device's kernels within options.memory_limit_bytes, or what
+  /// the device has free now: blocks that go by way of host memory, one above the other, between the leaves and the front,
+  /// at most (FactorFacts::stages). Throws Error{out_of_memory} where the device cannot hold the largest front.
+  template <class T>
+  std::vector<std::int32_t> stages(const FactorOptions<T>& options) const;
+
   /// For qrane itself.
   Analysis(const Context& context, std::shared_ptr<const Symbolic> symbolic)
       : context_(context), symbolic_(std::move(symbolic)) {}

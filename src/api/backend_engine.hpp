@@ -330,7 +330,7 @@ class ScalarPart : public Base {
   using Base::Base;
   // the other scalar's overloads, which those below would hide
   using Base::allocate, Base::copy, Base::plan, Base::qr, Base::qr_in_place, Base::least_squares, Base::svd,
-      Base::robust_pca, Base::pivoted_qr, Base::sparse_factors;
+      Base::robust_pca, Base::pivoted_qr, Base::sparse_factors, Base::sparse_stages;
 
   Matrix<T> allocate(Index rows, Index cols, T) override {
     return dense::device_matrix<B, T>(this->queue_, rows, cols);
@@ -399,6 +399,11 @@ class ScalarPart : public Base {
                                                      T) override {
     (void)this->template profile<T>();  // refuses double where there is none
     return make_device_factors<B, T>(this->queue_, std::move(symbolic), options, rhs_cols);
+  }
+  std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic, const sparse::NumericOptions& options,
+                                          Index rhs_cols, T) override {
+    (void)this->template profile<T>();
+    return plan_device_stages<B, T>(this->queue_, symbolic, options, rhs_cols);
   }
 };
 

@@ -254,6 +254,7 @@ int qrane_sparse_factor_facts(const qrane_sparse_factor* f, qrane_sparse_facts* 
     out.peak_bytes = facts.peak_bytes;
     out.moved_bytes = facts.moved_bytes;
     out.on_device = facts.on_device;
+    out.stages = facts.stages;
     write_struct(out, target);
   });
 }

@@ -37,6 +37,9 @@ class ScalarEngine {
   /// Sparse factorization by this engine's kernels; rhs_cols: right-hand sides that will be given.
   virtual std::unique_ptr<sparse::Factors<T>> sparse_factors(std::shared_ptr<const sparse::Symbolic> symbolic,
                                                              const sparse::NumericOptions& options, Index rhs_cols, T) = 0;
+  /// The stage of each front then, without factoring.
+  virtual std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic, const sparse::NumericOptions& options,
+                                                  Index rhs_cols, T) = 0;
 };
 
 class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
@@ -51,6 +54,7 @@ class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
   using ScalarEngine<float>::robust_pca, ScalarEngine<double>::robust_pca;
   using ScalarEngine<float>::pivoted_qr, ScalarEngine<double>::pivoted_qr;
   using ScalarEngine<float>::sparse_factors, ScalarEngine<double>::sparse_factors;
+  using ScalarEngine<float>::sparse_stages, ScalarEngine<double>::sparse_stages;
 
   ~Engine() override = default;
   virtual Backend backend() const = 0;

@@ -3,7 +3,9 @@
 // that only these know src/sparse/device_numeric.hpp.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "sparse/factors.hpp"
 
@@ -13,5 +15,9 @@ template <class B, class T>
 std::unique_ptr<sparse::Factors<T>> make_device_factors(const typename B::Queue& queue,
                                                         std::shared_ptr<const sparse::Symbolic> symbolic,
                                                         const sparse::NumericOptions& options, Index rhs_cols);
+/// Of each front, where such factors are made.
+template <class B, class T>
+std::vector<std::int32_t> plan_device_stages(const typename B::Queue& queue, const sparse::Symbolic& symbolic,
+                                             const sparse::NumericOptions& options, Index rhs_cols);
 
 }  // namespace qrane::detail

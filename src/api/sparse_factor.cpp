@@ -25,6 +25,12 @@ Factor<T> Analysis::factor(const SparseView<T>& a, const FactorOptions<T>& optio
 }
 
 template <class T>
+std::vector<std::int32_t> Analysis::stages(const FactorOptions<T>& options) const {
+  return context_.engine()->template scalar<T>().sparse_stages(*symbolic_, qrane::detail::numeric_options(options),
+                                                               options.rhs.cols, T{});
+}
+
+template <class T>
 Factor<T>::Factor(std::unique_ptr<qrane::detail::SparseFactorState<T>> state) : state_(std::move(state)) {}
 template <class T>
 Factor<T>::Factor(Factor&&) noexcept = default;
@@ -97,6 +103,7 @@ SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, 
 #define QRANE_INSTANTIATE(T)                                                                          \
   template class Factor<T>;                                                                           \
   template Factor<T> Analysis::factor(const T*, const FactorOptions<T>&) const;                       \
+  template std::vector<std::int32_t> Analysis::stages(const FactorOptions<T>&) const;                 \
   template Factor<T> Analysis::factor(const SparseView<T>&, const FactorOptions<T>&) const;           \
   template SparseSolution<T> least_squares(const Context&, const SparseView<T>&, MatrixView<const T>, \
                                            const AnalyzeOptions&, const FactorOptions<T>&);

@@ -22,6 +22,17 @@ using sparse::Numeric;
 using sparse::Symbolic;
 
 template <class T>
+sparse::NumericOptions numeric_options(const sparse::FactorOptions<T>& from) {
+  sparse::NumericOptions options;
+  options.tolerance = from.tolerance;
+  options.detect_rank = from.detect_rank;
+  options.keep_q = from.q == sparse::KeepQ::keep;
+  options.memory_limit_bytes = from.memory_limit_bytes;
+  options.on_progress = from.on_progress;
+  return options;
+}
+
+template <class T>
 class SparseFactorState {
   using Wide = long double;  // squares of what is finite stay finite
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
@@ -238,12 +249,7 @@ class SparseFactorState {
 
  private:
   void make_numeric() {
-    sparse::NumericOptions options;
-    options.tolerance = options_.tolerance;
-    options.detect_rank = options_.detect_rank;
-    options.keep_q = options_.q == sparse::KeepQ::keep;
-    options.memory_limit_bytes = options_.memory_limit_bytes;
-    options.on_progress = options_.on_progress;
+    const sparse::NumericOptions options = numeric_options(options_);
     numeric_.reset();
     on_device_ = takes_device();
     if (on_device_) {
