@@ -100,7 +100,8 @@ class Trials {
     // On a GPU a factorization is short, but hardly ever alone: what is found counts for all matrices of the pattern.
     const double limit = gpu_ ? 3e-6 * std::sqrt(best_->flops) : 3 * best_->seconds;
     const auto pays = [limit](double seconds) { return seconds < limit; };
-    std::future<Made> colamd, amd, metis;
+    std::future<Made> colamd, amd;
+    bool metis = false;
     if (first != Ordering::colamd && pays(5e-7 * static_cast<double>(a_.entries())))
       colamd = std::async([this] { return make_order(Ordering::colamd); });
     if (small_graph || (has_column_graph(a_.cols) && pays(graph_seconds))) {
@@ -108,14 +109,15 @@ class Trials {
       const auto edges = static_cast<double>(graph_->edges.size()), vertices = static_cast<double>(graph_->vertices());
       if (first != Ordering::amd && pays(graph_seconds + 1e-6 * vertices + 5e-8 * edges))
         amd = std::async([this] { return make_order(Ordering::amd); });
-      if (metis_fits(*graph_) && pays(7e-6 * vertices + 1e-7 * edges))
-        metis = std::async([this] { return make_order(Ordering::metis); });
+      metis = metis_fits(*graph_) && pays(7e-6 * vertices + 1e-7 * edges);
     }
     // Structured matrices may come in an order that is hard to beat; the counts tell that for next to nothing.
     if (pays(1e-7 * static_cast<double>(a_.entries()))) judge(Ordering::natural, make_order(Ordering::natural));
+    std::optional<Made> made_metis;
+    if (metis) made_metis = make_order(Ordering::metis);  // on this thread: the factorization can use what it frees
     if (colamd.valid()) judge(Ordering::colamd, colamd.get());
     if (amd.valid()) judge(Ordering::amd, amd.get());
-    if (metis.valid()) judge(Ordering::metis, metis.get());
+    if (made_metis) judge(Ordering::metis, std::move(*made_metis));
   }
 
   Symbolic finish() {

@@ -51,9 +51,8 @@ ProcessorSeconds predict_seconds(const Symbolic& symbolic, const tuning::SparseT
   }
   const int useful = useful_threads(symbolic, threads);
   const double together = std::pow(useful, tuning.threads_power);
-  const double wider = scalar_bytes == 4 ? 1.4 : 1;  // measured: vectors of twice as many numbers, as many accesses
   seconds.cpu = tuning.cpu_start_seconds + (useful - 1) * tuning.thread_seconds +
-                work / (wider * tuning.core_flops * together) + chain / (wider * tuning.chain_flops) +
+                work / (tuning.core_flops * together) + chain / tuning.chain_flops +
                 fronts * tuning.core_front_seconds / together;
   return seconds;
 }
