@@ -202,7 +202,8 @@ UpdateTime UpdateCases<T>::time_method(const UpdateShape& update, UpdateMethod m
   return time;
 }
 
-/// An update that factors anew against factoring anew: both alike, so both by turns, since the load of host and device changes meanwhile.
+/// An update that factors anew against factoring anew: both alike, so both by turns, since the load of host and device
+/// changes meanwhile.
 template <class T>
 void UpdateCases<T>::time_by_turns(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix,
                                    UpdateCase& result) {
