@@ -105,10 +105,10 @@ constexpr Change batch_changes[] = {Change::insert_rows, Change::delete_rows, Ch
 
 TYPED_TEST(UpdateBatch, EveryChangeOfEveryShape) {
   using T = typename TypeParam::Scalar;
-  for (const Shape& s : {Shape{40, 12}, Shape{90, 33}, Shape{12, 12}, Shape{7, 12}})
+  for (const Shape& s : {Shape{40, 12}, Shape{90, 33}, Shape{140, 64}, Shape{12, 12}, Shape{7, 12}})
     for (QForm form : {QForm::thin, QForm::none})
       for (Change change : batch_changes)
-        for (Index p : {Index(1), Index(3), Index(12)}) {
+        for (Index p : {Index(1), Index(3), Index(7), Index(12)}) {
           if (form == QForm::none && change == Change::delete_rows && s.rows - p < s.cols) continue;
           const Dense<T> first(s.rows, s.cols);
           for (Index k : places(first, change, p)) {
@@ -189,14 +189,22 @@ TYPED_TEST(UpdateBatch, EachIsRefusedOnItsOwn) {
 
 TYPED_TEST(UpdateBatch, RankLostLeavesQOrthonormal) {
   using T = typename TypeParam::Scalar;
-  auto list = this->normal(4, 30, 6, 3);
-  for (Index i = 0; i < 30; ++i) list[1](i, 3) = T(i == 7);
-  auto f = this->factored(list, QForm::thin);
-  const auto gone = this->change(list, f, QForm::thin, Change::delete_rows, 6, 3, {});
-  EXPECT_TRUE(this->good(list, f, QForm::thin, gone));
-  const Dense<T> b = random_normal<T>(27, 4, 9);  // and what consumes it works
-  const auto x = f.solve(this->batch(b, 1));
-  EXPECT_EQ(x.rank, (std::vector<Index>{6, 5, 6, 6}));
+  for (const Index p : {Index(3), Index(7)}) {
+    auto list = this->normal(5, 30, 6, 3);
+    const auto carry = [&](Dense<T>& a, Index row, Index col, T rest) {
+      for (Index i = 0; i < 30; ++i) a(i, col) = i == row ? T(1) : rest * a(i, col);
+    };
+    carry(list[1], 7, 3, 0);
+    carry(list[2], 8, 0, 0);
+    carry(list[2], 6, 5, 0);
+    carry(list[3], 7, 2, std::sqrt(std::numeric_limits<T>::epsilon()));  // and one that nearly does
+    auto f = this->factored(list, QForm::thin);
+    const auto gone = this->change(list, f, QForm::thin, Change::delete_rows, 6, p, {});
+    EXPECT_TRUE(this->good(list, f, QForm::thin, gone)) << p;
+    const Dense<T> b = random_normal<T>(30 - p, 5, 9);  // and what consumes it works
+    const auto x = f.solve(this->batch(b, 1));
+    EXPECT_EQ(x.rank, (std::vector<Index>{6, 5, 4, 6, 6})) << p;
+  }
 }
 
 TYPED_TEST(UpdateBatch, BlocksInDeviceMemoryAndRefactoring) {

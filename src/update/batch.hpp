@@ -9,8 +9,8 @@
 //                   way. A matrix whose I - WᵀW is not positive definite to working accuracy stays as it was.
 //
 // Each matrix's result depends on that matrix alone. Source: Hammarling, Lucas (2008), sections 2 and 3; Dongarra and
-// others, LINPACK Users' Guide (1979), chapter 10. Where a backend has `update_rows`, few rows in or out of a small R alone
-// are one launch.
+// others, LINPACK Users' Guide (1979), chapter 10. Where a backend has `batch_update` (or for rows out of R alone
+// `update_rows`), few rows or columns of small matrices are one launch.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "api/updates.hpp"
+#include "backend/batch_update.hpp"
 #include "dense/batch_io.hpp"
 #include "update/request.hpp"
 #include "update/rows_without_q.hpp"
@@ -65,12 +66,7 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
   F insert_rows(F& f, Index k, const Mat& u) {
     const Index m = f.plan().rows, n = f.plan().cols, p = u.rows, s = f.k();
     F out = shaped(f, m + p, n);
-    if (empty(out)) return out;
-    if (in_one_launch(f, p)) {
-      queue_.copy(f.r_source(), out.r_source(), Part::upper);
-      run_small(out, u, true, {});
-      return out;
-    }
+    if (empty(out) || in_one_launch(f, Change::insert_rows, k, p, u, out)) return out;
     const Batch stack(queue_, s + p, n, f.plan().count);
     if (s > 0) queue_.copy(f.r_source(), stack.matrices.block(0, 0, s, n), Part::upper);
     queue_.copy(u, stack.matrices.block(s, 0, p, n), Part::all);
@@ -89,7 +85,7 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
   F delete_columns(F& f, Index k, Index p) {
     const Index n = f.plan().cols, s = f.k(), count = f.plan().count;
     F out = shaped(f, f.plan().rows, n - p);
-    if (empty(out)) return out;
+    if (empty(out) || in_one_launch(f, Change::delete_columns, k, p, {}, out)) return out;
     const Batch r(queue_, s, n, count), kept(queue_, s, n - p, count);
     queue_.copy(f.r_source(), r.matrices, Part::upper);
     if (k > 0) queue_.copy(r.matrices.columns(0, k), kept.matrices.columns(0, k), Part::all);
@@ -104,7 +100,7 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
   F delete_rows(F& f, Index k, Index p) {
     const Index m = f.plan().rows, n = f.plan().cols, s = f.k(), count = f.plan().count;
     F out = shaped(f, m - p, n);
-    if (empty(out)) return out;
+    if (empty(out) || in_one_launch(f, Change::delete_rows, k, p, {}, out)) return out;
     const Batch kept(queue_, m - p, s, count), r(queue_, s, n, count), factor(queue_, out.k(), s, count),
         product(queue_, out.k(), n, count);
     if (k > 0) queue_.copy(f.q().block(0, 0, k, s), kept.matrices.block(0, 0, k, s), Part::all);
@@ -125,12 +121,12 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     const Index n = f.plan().cols, p = u.rows, count = f.plan().count;
     F out = shaped(f, std::max(f.plan().rows - p, n), n);
     if (empty(out)) return out;
-    if (in_one_launch(f, p) && f.plan().rows - p >= n) {
+    if (takes_update_rows(f, p) && f.plan().rows - p >= n) {
       queue_.copy(f.r_source(), out.r_source(), Part::upper);
       const dense::Buffer<B> counters(queue_, count * 4);
       const auto counter = counters.template as<std::int32_t>();
       queue_.fill(backend::DeviceMatrix<B, float>{counters.template as<float>(), count, 1, count, 0, 1}, 0.0F, 0.0F);
-      run_small(out, u, false, counter);
+      remove_in_one_launch(out, u, counter);
       std::vector<std::int32_t> counts(static_cast<std::size_t>(count));
       queue_.download(counter, counts.data(), count);
       for (Index i = 0; i < count; ++i)
@@ -201,7 +197,8 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     check(r.change == Change::insert_rows || plan.rows >= plan.cols, ErrorCode::unavailable,
           "rows leave R alone only where A has as many rows as columns, and these are ", plan.rows, " x ", plan.cols);
   }
-  UpdateReport planned(const Plan& plan, const Request& r) const {
+  /// What it will be; the prices of the last shape are kept, since finding them takes as long as a small update.
+  const UpdateReport& planned(const Plan& plan, const Request& r) {
     UpdateShape shape;
     shape.change = r.change;
     shape.form = plan.q;
@@ -211,33 +208,58 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     shape.p = r.p;
     shape.count = plan.count;
     shape.scalar_bytes = sizeof(T);
-    UpdateReport report;
-    report.change = r.change;
-    report.rows = plan.rows;
-    report.cols = plan.cols;
-    report.k = r.k;
-    report.p = r.p;
-    report.method = UpdateMethod::orthogonal;
-    report.candidates = candidates(profile_, shape);
-    return report;
+    if (report_.method == UpdateMethod::orthogonal && shape == planned_) return report_;
+    report_.change = r.change;
+    report_.rows = plan.rows;
+    report_.cols = plan.cols;
+    report_.k = r.k;
+    report_.p = r.p;
+    report_.method = UpdateMethod::orthogonal;
+    report_.candidates = candidates(profile_, shape);
+    planned_ = shape;
+    return report_;
   }
 
   static bool empty(const F& f) { return f.plan().count == 0 || f.k() == 0; }
 
-  /// Whether a kernel takes few rows into or out of R alone.
-  bool in_one_launch(const F& f, Index p) {
-    constexpr Index most_rows = 8;
-    if constexpr (HasUpdateRows<B, T>)
-      return f.plan().q == QForm::none && f.plan().rows >= f.plan().cols && p <= most_rows &&
-             f.plan().cols <= queue_.max_update_cols();
+  /// `out` of f in one launch, where the backend has that and the matrices are small enough.
+  bool in_one_launch([[maybe_unused]] F& f, [[maybe_unused]] Change change, [[maybe_unused]] Index k,
+                     [[maybe_unused]] Index p, [[maybe_unused]] const Mat& u, [[maybe_unused]] F& out) {
+    using Task = backend::BatchUpdate<B, T>;
+    if constexpr (requires(Task task) { queue_.batch_update(task); }) {
+      const Plan &before = f.plan(), &after = out.plan();
+      const bool thin = before.q == QForm::thin;
+      if (before.rows < before.cols || after.rows < after.cols ||
+          !queue_.takes_batch_update(thin ? before.rows : 0, before.cols, p, T{}))
+        return false;
+      Task task;
+      task.change = change == Change::insert_rows   ? Task::Change::rows_in
+                    : change == Change::delete_rows ? Task::Change::rows_out
+                                                    : Task::Change::columns_out;
+      task.k = k;
+      task.p = p;
+      task.r = f.r_source();
+      task.rows = u;
+      task.r_after = out.r_source();
+      if (thin) task.q = f.q(), task.q_after = out.q();
+      queue_.batch_update(task);
+      return true;
+    }
     return false;
   }
-  void run_small([[maybe_unused]] F& f, [[maybe_unused]] const Mat& u, [[maybe_unused]] bool in,
-                 [[maybe_unused]] typename B::template Pointer<std::int32_t> refused) {
+
+  /// Whether a kernel takes few rows out of R alone.
+  bool takes_update_rows(const F& f, Index p) {
+    constexpr Index most_rows = 8;
+    if constexpr (HasUpdateRows<B, T>) return p <= most_rows && f.plan().cols <= queue_.max_update_cols();
+    return false;
+  }
+  void remove_in_one_launch([[maybe_unused]] F& f, [[maybe_unused]] const Mat& u,
+                            [[maybe_unused]] typename B::template Pointer<std::int32_t> refused) {
     if constexpr (HasUpdateRows<B, T>) {
       backend::RowUpdate<B, T> task;
       task.r = f.r_source();
-      (in ? task.rows_in : task.rows_out) = u;
+      task.rows_out = u;
       task.refused = refused;
       queue_.update_rows(task);
     }
@@ -305,6 +327,8 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
   plan::DeviceProfile profile_;
   std::map<std::tuple<Index, Index, Index, QForm>, std::unique_ptr<F>> kept_;
   std::map<std::pair<Index, Index>, F> spare_;
+  UpdateShape planned_;
+  UpdateReport report_;
 };
 
 }  // namespace qrane::update

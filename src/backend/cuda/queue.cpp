@@ -328,6 +328,12 @@ void Queue::update_rows(const RowUpdate<Cuda, T>& task) {
 }
 
 template <class T>
+void Queue::batch_update(const BatchUpdate<Cuda, T>& task) {
+  const DeviceScope scope(state_->device());
+  launch_batch_update(launch(), task);
+}
+
+template <class T>
 void Queue::make_rotations(const Rotations<Cuda, T>& task) {
   const DeviceScope scope(state_->device());
   launch_make_rotations(launch(), task);
@@ -409,6 +415,7 @@ void Queue::multiply_full(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
   template void Queue::pivoted_factor<T>(const PivotedFactor<Cuda, T>&, Scratch<Cuda>);                  \
   template void Queue::gather_columns<T>(DeviceMatrix<Cuda, T>, const std::int32_t*, DeviceMatrix<Cuda, T>); \
   template void Queue::update_rows<T>(const RowUpdate<Cuda, T>&);                                        \
+  template void Queue::batch_update<T>(const BatchUpdate<Cuda, T>&);                                     \
   template void Queue::make_rotations<T>(const Rotations<Cuda, T>&);                                     \
   template void Queue::rotate<T>(const Rotate<Cuda, T>&);                                                \
   template void Queue::solve_gram<T>(const GramSolve<Cuda, T>&, Scratch<Cuda>);                          \

@@ -14,6 +14,7 @@
 #include <qrane/context.hpp>
 
 #include "backend/cuda/launch.hpp"
+#include "backend/cuda/batch_update.hpp"
 #include "backend/cuda/rotate.hpp"
 #include "backend/cuda/sweep.hpp"
 #include "backend/fronts.hpp"
@@ -201,6 +202,12 @@ class Queue {
   void update_rows(const RowUpdate<Cuda, T>& task);
   static Index max_update_cols() { return cuda::max_update_cols; }
   static Index max_update_rows() { return cuda::max_update_rows; }
+  template <class T>
+  void batch_update(const BatchUpdate<Cuda, T>& task);
+  template <class T>
+  static bool takes_batch_update(Index rows, Index cols, Index p, T) {
+    return cuda::takes_batch_update<T>(rows, cols, p);
+  }
 
   /// Optional in the vocabulary: wavefronts of Givens rotations.
   template <class T>
