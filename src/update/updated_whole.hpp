@@ -132,21 +132,47 @@ class UpdatedWhole {
       throw;
     }
     q_ = std::move(q);
-    base_ = explicit_q ? nullptr : std::move(f);
+    if (!explicit_q) spare_ = std::exchange(base_, std::move(f));
     store_.take_r(r);
     store_.n = n;
     settle();
   }
   void factor_anew(MatrixView<const T> a) {
     const dense::OnDevice<B, T> input(queue(), a);
-    Options options;
-    options.q = plan_.q;
-    auto f = std::make_shared<dense::Factorization<B, T>>(
-        queue(), plan::make_plan(tools_.profile, a.rows, a.cols, 1, sizeof(T), options));
-    f->run(input.matrix);
+    factor_anew(input.matrix);
+  }
+  void factor_anew(const Mat& a) {
+    const auto fits = [&](const dense::Factorization<B, T>& f) { return f.plan().rows == a.rows && f.plan().cols == a.cols; };
+    auto f = std::move(spare_);
+    if (!f || f.use_count() > 1 || !fits(*f)) {
+      f.reset();
+      Options options;
+      options.q = plan_.q;
+      f = std::make_shared<dense::Factorization<B, T>>(
+          queue(), plan::make_plan(tools_.profile, a.rows, a.cols, 1, sizeof(T), options));
+    }
+    f->run(a);
     adopt(std::move(f));
     d_ = {};
     changed_ = true;
+  }
+  /// An implicit Q of more than a few times the numbers of its reflectors is made of reflectors again: those of the lent
+  /// matrix, or of Q R. Where there is no memory for that it stays as it is.
+  void condense_when_grown(MatrixView<const T> lent) {
+    constexpr Index most_times = 3;
+    const Index m = store_.m, n = store_.n;
+    if (plan_.q == QForm::full || m == 0 || n == 0 || q_->elements() <= most_times * m * (n + 1)) return;
+    try {
+      if (lent.rows > 0) return factor_anew(lent);
+      const dense::Temporary<B, T> a(queue(), m, n);
+      queue().fill(a.matrix, T(0), T(0));
+      queue().copy(r_source(), a.matrix.block(0, 0, k(), n), Part::upper);
+      q_->apply(Op::none, a.matrix);
+      factor_anew(a.matrix);
+    } catch (const Error& fault) {
+      if (fault.code() != ErrorCode::out_of_memory) throw;
+      tools_.release();
+    }
   }
   void settle() {
     plan_.rows = store_.m;
@@ -159,7 +185,7 @@ class UpdatedWhole {
   Tools<B, T> tools_;
   Store<B, T> store_;
   std::unique_ptr<WholeQ<B, T>> q_;
-  std::shared_ptr<dense::Factorization<B, T>> base_;
+  std::shared_ptr<dense::Factorization<B, T>> base_, spare_;  // the one before, where factoring anew replaced it
   Planner planner_;
   Index since_drift_ = 0;  // updates since it was measured
   bool changed_ = false, attached_ = false;
@@ -196,6 +222,7 @@ UpdateReport UpdatedWhole<B, T>::update(const Request& request) {
   d_ = {};
   changed_ = true;
   settle();
+  condense_when_grown(request.options.updated);
   refresh_when_due(*this, request.options, since_drift_, true, report);
   return report;
 }
