@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <future>
 #include <stdexcept>
+#include <vector>
 
 #include <io/matrix_file.hpp>
 #include <qrane/sparse_qr.hpp>
@@ -121,6 +123,37 @@ TYPED_TEST(SparseUses, RefactorUsesTheMemoryThatIsThere) {
     }
     EXPECT_EQ(f.r().values, r.values);
   }
+}
+
+/// Threads come from pools that the context keeps: each factorization has one for itself while it runs.
+TEST(SparseUsesOnCpu, FactorizationsBesideEachOther) {
+  const Context context(ContextOptions{.backend = Backend::cpu});
+  const File<double> file("lp_nug08_T.mtx.gz");
+  const sparse::Analysis analysis = sparse::analyze(context, file.view());
+  FactorOptions<double> options;
+  options.q = KeepQ::discard;
+  options.threads = 3;
+  const Factor<double> alone = analysis.factor(file.view(), options);
+  ASSERT_EQ(alone.facts().threads, 3);
+  const std::vector<double> expected = alone.r().values;
+  std::vector<std::future<std::vector<double>>> beside;
+  for (int k = 0; k < 4; ++k)
+    beside.push_back(std::async(std::launch::async, [&] {
+      Factor<double> f = analysis.factor(file.view(), options);
+      for (int run = 0; run < 3; ++run) f.refactor(file.values.data());
+      return f.r().values;
+    }));
+  for (auto& each : beside) EXPECT_EQ(each.get(), expected);
+}
+
+TEST(SparseUsesOnCpu, LittleWorkTakesOneThread) {
+  const Context context(ContextOptions{.backend = Backend::cpu});
+  const std::vector<Index> rows{0, 1, 2, 0, 3}, cols{0, 0, 1, 2, 2};
+  const std::vector<double> values{3, 4, 2, 1, 5};
+  FactorOptions<double> options;
+  options.threads = 16;
+  const auto a = sparse::by_triplets(4, 3, 5, rows.data(), cols.data(), values.data());
+  EXPECT_EQ(sparse::analyze(context, a).factor(a, options).facts().threads, 1);
 }
 
 }  // namespace
