@@ -206,7 +206,16 @@ void rehearse(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds&
 TEST(Staging, LimitsAreKeptDownToOneFrontAlone) {
   Index most_stages = 0, pieces = 0, whole_blocks = 0;
   for (unsigned seed = 0; seed < 4; ++seed) {
-    const Symbolic s = analyzed(test::random_sparse(300 + 50 * seed, 140, 0.02, 60 + seed));
+    test::Triplets a = test::random_sparse(300 + 50 * seed, 140, 0.02, 60 + seed);
+    if (seed == 2)  // and others beside it: several roots
+      for (Index k = 0; k < 3; ++k) {
+        const test::Triplets more = test::random_sparse(120, 60, 0.03, 70 + static_cast<unsigned>(k));
+        for (std::size_t e = 0; e < more.value.size(); ++e)
+          a.add(a.rows + more.row[e], a.cols + more.col[e], more.value[e]);
+        a.rows += more.rows;
+        a.cols += more.cols;
+      }
+    const Symbolic s = analyzed(a);
     for (const bool keep_q : {false, true})
       for (const bool r_in_storage : {false, true})
         for (const Index whole : {Index{0}, Index{1500}}) {
