@@ -208,8 +208,8 @@ TEST(Staging, LimitsAreKeptDownToOneFrontAlone) {
   for (unsigned seed = 0; seed < 4; ++seed) {
     test::Triplets a = test::random_sparse(300 + 50 * seed, 140, 0.02, 60 + seed);
     if (seed == 2)  // and others beside it: several roots
-      for (Index k = 0; k < 3; ++k) {
-        const test::Triplets more = test::random_sparse(120, 60, 0.03, 70 + static_cast<unsigned>(k));
+      for (Index k = 0; k < 12; ++k) {
+        const test::Triplets more = test::random_sparse(120, 50, 0.05, 70 + static_cast<unsigned>(k));
         for (std::size_t e = 0; e < more.value.size(); ++e)
           a.add(a.rows + more.row[e], a.cols + more.col[e], more.value[e]);
         a.rows += more.rows;
