@@ -25,15 +25,17 @@ template <class Case>
 class FrontUpdates : public FrontKernels<Case> {
  public:
   using T = typename Kernels<Case>::T;
-  static constexpr bool has_pairs = requires(typename Kernels<Case>::B::Queue q) { q.front_update_pair_cols(T{}); };
+  static constexpr bool has_pairs = updates_front_pairs<typename Kernels<Case>::B::Queue, T>;
 
   /// By `span` panels: one, or a pair at once.
-  void update(HostFronts<T>& h, const std::vector<FrontUpdateTask>& list, int span = 1) {
+  void update(HostFronts<T>& h, const std::vector<FrontUpdateTask>& list, int span = 1, std::int32_t blocks = 1) {
     auto fronts = this->to_device(h);
+    auto tasks = this->tasks(h, list);
+    tasks.blocks = blocks;
     if (span == 1) {
-      this->q().update_fronts(fronts, this->tasks(h, list));
+      this->q().update_fronts(fronts, tasks);
     } else if constexpr (has_pairs) {
-      this->q().update_fronts_pair(fronts, this->tasks(h, list));
+      this->q().update_fronts_pair(fronts, tasks);
     }
     this->to_host(fronts, h);
   }
@@ -64,6 +66,7 @@ class FrontUpdates : public FrontKernels<Case> {
     }
     return updates;
   }
+  /// Panel after panel, by 1, 2, 4, ... blocks.
   void check(HostFronts<T> h, int span = 1) {
     Index panels = 0;
     for (Index f = 0; f < h.count(); ++f) panels = std::max(panels, h.panel_count(f));
@@ -71,8 +74,9 @@ class FrontUpdates : public FrontKernels<Case> {
       SCOPED_TRACE(testing::Message() << "panel " << k);
       const std::vector<FrontUpdateTask> list = factor_on_host(h, k, span);
       HostFronts<T> after = h, again = h;
-      update(after, list, span);
-      update(again, list, span);
+      const std::int32_t blocks = 1 << k / span % 5;
+      update(after, list, span, blocks);
+      update(again, list, span, blocks);
       EXPECT_TRUE(same_bits(after.storage, again.storage)) << "other bits";
       HostFronts<T> kept = after;
       for (const FrontUpdateTask& task : list) {

@@ -133,14 +133,22 @@ constexpr std::int64_t packed_front_block(std::int64_t cols, std::int64_t rows) 
 }
 
 /// Tasks in device memory, `count` of them from `tasks`; independent of each other. max_rows: the largest rows_bound among
-/// their fronts, by which a backend chooses how many blocks work on one task.
+/// their fronts, by which a backend chooses how many blocks work on one task, where `blocks` does not say it.
 template <class B, class Task>
 struct FrontTasks {
   typename B::template Pointer<Task> tasks{};
   Index count = 0;
   std::int32_t max_rows = 0;
   std::int32_t max_cols = 0;  // likewise, cols + rhs_cols
+  /// Of updates: so many blocks share each task's rows, a power of two up to front_update_blocks, where a device can have
+  /// them; the order of sums follows from it.
+  std::int32_t blocks = 1;
 };
+inline constexpr std::int32_t front_update_blocks = 16;
+
+/// Whether a queue has update_fronts_pair.
+template <class Queue, class T>
+inline constexpr bool updates_front_pairs = requires(const Queue queue) { queue.front_update_pair_cols(T{}); };
 
 // The kernels. A backend that has them offers, as members of its queue, for F = Fronts<B, T>:
 //

@@ -39,6 +39,10 @@ class DeviceMemory {
     rounds.panel = panel;
     rounds.whole_elements = queue.front_whole_elements(T{});
     rounds.update_cols = queue.front_update_cols(T{});
+    if constexpr (backend::updates_front_pairs<Queue, T>) {
+      rounds.update_blocks = backend::front_update_blocks;
+      if (sizeof(T) == 8) rounds.pair_cols = queue.front_update_pair_cols(T{});  // in float memory is not what limits them
+    }
     rounds.keep_q = options.keep_q;
     rounds.detect_rank = options.detect_rank;
     limit_ = queue.available_bytes();

@@ -50,7 +50,8 @@ class DeviceTables {
   void start(Queue& queue, const FrontLaunch& launch, bool keep_q) const {
     const auto tasks = [&](auto list) {
       using Task = std::remove_cvref_t<decltype(task_of(list))>;
-      return backend::FrontTasks<B, Task>{list + launch.first, launch.count, launch.max_rows, launch.max_cols};
+      return backend::FrontTasks<B, Task>{list + launch.first, launch.count, launch.max_rows, launch.max_cols,
+                                        launch.blocks};
     };
     switch (launch.step) {
       case FrontStep::lay_out: return queue.lay_out_fronts(fronts, tasks(lists_));
@@ -64,6 +65,8 @@ class DeviceTables {
       case FrontStep::narrow:
       case FrontStep::closing:
       case FrontStep::wide: return queue.update_fronts(fronts, tasks(updates_));
+      case FrontStep::pair:
+        if constexpr (backend::updates_front_pairs<Queue, T>) return queue.update_fronts_pair(fronts, tasks(updates_));
     }
   }
 

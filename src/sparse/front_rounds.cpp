@@ -20,11 +20,23 @@ std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 Index round_up(Index a, Index multiple) { return ceil_div(a, multiple) * multiple; }
 
-/// Fronts of one class share launches: to 256 rows, 1024, 4096, ...
+/// Tasks of one class share launches. Of fronts: to 256 rows, 1024, 4096, ...; updates: by blocks, 1, 2, 4, ...
 constexpr int classes = 6;
+static_assert(backend::front_update_blocks < 1 << classes);
 int height_class(Index rows) {
   const int width = std::bit_width(static_cast<std::uint64_t>(std::max<Index>(rows - 1, 0) >> 8));
   return std::min((width + 1) / 2, classes - 1);
+}
+
+/// Class of each of `strips` updates of so many rows. One or two strips are over soonest in many blocks; few sizes, for
+/// each is a launch that the next panel waits for. Where there are more, a block has as many rows as make its fixed costs
+/// small, and fewer where that keeps a device busy.
+int update_class(Index rows, Index strips, int most_blocks) {
+  const Index most_rows = strips <= 2 ? (rows <= 128 ? 128 : rows <= 512 ? rows / 4 : rows / 16)
+                                      : std::clamp<Index>(rows * strips / 64, 128, 512);
+  int k = 0;
+  while (1 << k < most_blocks && rows >> k > most_rows) ++k;
+  return k;
 }
 
 enum class TaskList { fronts, shares, panels, updates, pieces };
@@ -76,6 +88,7 @@ class Planner {
     int height = 0;  // class
     bool whole = false;
     std::int32_t live = 1;     // panels that rows may reach
+    std::int32_t paired = 0;   // the first of them, that update in pairs: even
     std::int32_t rounds = 1;
     bool closes_late = false;  // in a round after the last panel's
   };
@@ -126,15 +139,16 @@ class Planner {
       Course& course = courses_[at(k)];
       course.height = height_class(f.rows_bound);
       course.whole = f.rows_bound * columns(f) <= o_.whole_elements;
-      Largest& largest = largest_[course.whole][course.height];
-      largest.rows = std::max(largest.rows, f.rows_bound);
-      largest.cols = std::max(largest.cols, static_cast<std::int32_t>(columns(f)));
+      largest_[course.whole][course.height].include({f.rows_bound, static_cast<std::int32_t>(columns(f))});
       if (course.whole) continue;
       // each column beyond the pivotal ones takes a row; of these any may be dropped
       const Index reached = std::min<Index>(f.cols, rows + (o_.detect_rank ? f.pivots : 0));
       course.live = static_cast<std::int32_t>(std::max<Index>(ceil_div(reached, o_.panel), 1));
       course.closes_late = columns(f) - live_end(k) > o_.update_cols;
       course.rounds = course.live + course.closes_late;
+      constexpr std::int32_t worth_pairing = 6;
+      if (o_.pair_cols > 0 && f.full_rows >= o_.pair_rows && course.live >= worth_pairing)
+        course.paired = (course.live - 2) / 2 * 2;  // the last updates are by single panels
     }
   }
 
@@ -294,7 +308,14 @@ class Planner {
     return end + round_up(r_elements(f), o_.alignment) - first;
   }
 
-  /// visit(round, step, front, ...) for every task, fronts ascending.
+  /// Rows that panel p has with full rank.
+  Index full_height(Index k, Index p) const {
+    const FrontShape& f = out_.shapes[at(k)];
+    const Index first = std::min<Index>(p * o_.panel, f.full_rows), last = std::min<Index>((p + 1) * o_.panel, f.cols);
+    return std::min<Index>(f.full_rows, std::max(s_.stair[at(f.columns + last - 1)], last)) - first;
+  }
+
+  /// visit(round, step, class, task) for every task, fronts ascending.
   template <class Visit>
   void for_tasks(Index k, Visit visit) const {
     const FrontShape& f = out_.shapes[at(k)];
@@ -302,35 +323,49 @@ class Planner {
     const auto front = static_cast<std::int32_t>(k);
     const std::int32_t begin = out_.begin[at(k)], start = out_.start[at(k)];
     if (course.whole) {
-      visit(begin, FrontStep::whole, front);
+      visit(begin, FrontStep::whole, course.height, front);
       return;
     }
     const auto share = [&](std::int32_t round, FrontStep step) {
       const Index parts = std::clamp<Index>(ceil_div(f.rows_bound * columns(f), o_.share_elements), 1, columns(f));
       for (Index p = 0; p < parts; ++p)
-        visit(round, step, backend::FrontShare{front, static_cast<std::int32_t>(p), static_cast<std::int32_t>(parts), 0});
+        visit(round, step, course.height,
+              backend::FrontShare{front, static_cast<std::int32_t>(p), static_cast<std::int32_t>(parts), 0});
     };
     const auto update = [&](std::int32_t round, FrontStep step, std::int32_t panel, Index first, Index last) {
-      for (; first < last; first += o_.update_cols)
-        visit(round, step,
+      const Index cols = step == FrontStep::pair ? o_.pair_cols : o_.update_cols;
+      const int share = update_class(full_height(k, panel), ceil_div(last - first, cols), o_.update_blocks);
+      for (; first < last; first += cols)
+        visit(round, step, share,
               backend::FrontUpdateTask{front, panel, static_cast<std::int32_t>(first),
-                                       static_cast<std::int32_t>(std::min(o_.update_cols, last - first))});
+                                       static_cast<std::int32_t>(std::min(cols, last - first))});
     };
-    visit(begin, FrontStep::lay_out, front);
+    visit(begin, FrontStep::lay_out, course.height, front);
     share(begin, FrontStep::assemble);
     for (std::int32_t p = 0; p < course.live; ++p) {
       const std::int32_t round = start + p;
-      if (p > 0) {
+      const auto panel_begin = [&](std::int32_t panel) { return std::min<Index>(panel * o_.panel, f.cols); };
+      if (p > 0 && p <= course.paired) {
+        const bool second = p % 2 == 1;
+        update(round, FrontStep::narrow, p - 1, panel_begin(p), panel_begin(second ? p + 2 : p + 1));
+        if (p > 1) {
+          const std::int32_t k = p - 2 - second;
+          const Index first = panel_begin(k + 3), strips = ceil_div(columns(f) - first, o_.pair_cols);
+          const Index half = p < course.paired ? std::min(first + (strips + 1) / 2 * o_.pair_cols, columns(f)) : columns(f);
+          update(round, FrontStep::pair, k, second ? half : first, second ? columns(f) : half);
+        }
+      } else if (p > 0) {
         const bool all = p == course.live - 1 && !course.closes_late;
         const Index first = p * o_.panel, last = all ? columns(f) : std::min<Index>(first + o_.panel, f.cols);
         update(round, FrontStep::narrow, p - 1, first, last);
         update(round, FrontStep::wide, p - 1, last, columns(f));
       }
-      visit(round, FrontStep::panel, backend::FrontPanelTask{front, p});
+      visit(round, FrontStep::panel, course.height, backend::FrontPanelTask{front, p});
     }
     const std::int32_t end = out_.end[at(k)];
     update(end, FrontStep::closing, course.live - 1, live_end(k), columns(f));
-    for (std::int32_t p = course.live; p < panels(f); ++p) visit(end, FrontStep::tail, backend::FrontPanelTask{front, p});
+    for (std::int32_t p = course.live; p < panels(f); ++p)
+      visit(end, FrontStep::tail, course.height, backend::FrontPanelTask{front, p});
     share(end, FrontStep::finish);
   }
 
@@ -356,37 +391,38 @@ class Planner {
     shares(unpacks_, FrontStep::unpack);
   }
 
-  static Index bucket(std::int32_t round, FrontStep step, int height) {
-    return (static_cast<Index>(round) * front_steps + static_cast<Index>(step)) * classes + classes - 1 - height;
+  static Index bucket(std::int32_t round, FrontStep step, int its_class) {
+    return (static_cast<Index>(round) * front_steps + static_cast<Index>(step)) * classes + classes - 1 - its_class;
   }
 
   /// Sorted by round, step, and class, the highest first.
   void list_tasks() {
     std::vector<Index> next(at(out_.rounds() * front_steps * classes), 0);
     std::vector<FrontLaunch> launches(next.size());
-    for (Index f = 0; f < s_.front_count(); ++f) {
-      const int height = courses_[at(f)].height;
-      for_tasks(f, [&](std::int32_t round, FrontStep step, const auto&) {
-        ++launches[at(bucket(round, step, height))].count;
+    for (Index f = 0; f < s_.front_count(); ++f)
+      for_tasks(f, [&](std::int32_t round, FrontStep step, int its_class, const auto&) {
+        ++launches[at(bucket(round, step, its_class))].count;
       });
-    }
     for_pieces([&](std::int32_t round, FrontStep step, Index front, const auto&) {
       ++launches[at(bucket(round, step, courses_[at(front)].height))].count;
     });
+    Largest largest_of_all;
+    for (const Largest& of_class : largest_[false]) largest_of_all.include(of_class);
     Index size[5] = {};
     for (Index r = 0; r < out_.rounds(); ++r) {
       for (int step = 0; step < front_steps; ++step)
-        for (int height = classes - 1; height >= 0; --height) {
-          const Index b = bucket(static_cast<std::int32_t>(r), static_cast<FrontStep>(step), height);
+        for (int its_class = classes - 1; its_class >= 0; --its_class) {
+          const Index b = bucket(static_cast<std::int32_t>(r), static_cast<FrontStep>(step), its_class);
           FrontLaunch& launch = launches[at(b)];
           if (launch.count == 0) continue;
           launch.step = static_cast<FrontStep>(step);
-          for (const bool whole : {false, true}) {
-            if (list_of(launch.step) != TaskList::pieces && whole != (launch.step == FrontStep::whole)) continue;
-            launch.max_rows = std::max(launch.max_rows, largest_[whole][height].rows);
-            launch.max_cols = std::max(launch.max_cols, largest_[whole][height].cols);
-          }
-          Index& end = size[static_cast<int>(list_of(launch.step))];
+          const TaskList list = list_of(launch.step);
+          if (list == TaskList::updates) launch.blocks = 1 << its_class;
+          Largest largest = list == TaskList::updates ? largest_of_all : largest_[launch.step == FrontStep::whole][its_class];
+          if (list == TaskList::pieces) largest.include(largest_[true][its_class]);
+          launch.max_rows = largest.rows;
+          launch.max_cols = largest.cols;
+          Index& end = size[static_cast<int>(list)];
           next[at(b)] = launch.first = end;
           end += launch.count;
           out_.launches.push_back(launch);
@@ -398,12 +434,10 @@ class Planner {
     out_.panels.resize(at(size[static_cast<int>(TaskList::panels)]));
     out_.updates.resize(at(size[static_cast<int>(TaskList::updates)]));
     out_.pieces.resize(at(size[static_cast<int>(TaskList::pieces)]));
-    for (Index f = 0; f < s_.front_count(); ++f) {
-      const int height = courses_[at(f)].height;
-      for_tasks(f, [&](std::int32_t round, FrontStep step, const auto& task) {
-        target(task)[at(next[at(bucket(round, step, height))]++)] = task;
+    for (Index f = 0; f < s_.front_count(); ++f)
+      for_tasks(f, [&](std::int32_t round, FrontStep step, int its_class, const auto& task) {
+        target(task)[at(next[at(bucket(round, step, its_class))]++)] = task;
       });
-    }
     for_pieces([&](std::int32_t round, FrontStep step, Index front, const backend::FrontPieceTask& task) {
       out_.pieces[at(next[at(bucket(round, step, courses_[at(front)].height))]++)] = task;
     });
@@ -420,6 +454,10 @@ class Planner {
   std::vector<Course> courses_;
   struct Largest {
     std::int32_t rows = 0, cols = 0;
+    void include(const Largest& other) {
+      rows = std::max(rows, other.rows);
+      cols = std::max(cols, other.cols);
+    }
   } largest_[2][classes];  // of fronts by steps, of whole ones
 };
 

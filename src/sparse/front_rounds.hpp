@@ -8,6 +8,12 @@
 //   urgent  lay_out assemble panel 0 | narrow 0 -> 1, panel 1 | narrow 1 -> 2, panel 2, closing, tail, finish |
 //   beside                           | wide 0 -> 2 ..         |                                               |
 //
+// In tall fronts the others are updated by two panels at once, which moves half the memory: by panels k and k + 1 in rounds
+// k + 2 and k + 3, a half of the columns in each; the narrow updates keep the columns of the next panels current:
+//
+//   urgent  .. narrow k-1 -> k, panel k      | narrow k -> k+1, k+2, panel k+1  | narrow k+1 -> k+2, panel k+2
+//   beside  .. pair k-2, k-1 -> k+1 .. half  | pair k-2, k-1 -> half ..         | pair k, k+1 -> k+3 ..
+//
 // Urgent steps run in the order of FrontStep, those beside at the same time; a round begins when both have ended. Panel k
 // updates the columns of panel k + 1 first (narrow), so that this one is factored while the others (wide, in strips) are
 // still being updated. `closing`: the last panel's update of what is right of it: right-hand sides, and columns that rows
@@ -37,6 +43,9 @@ struct FrontRoundsOptions {
   Index panel = 32;           ///< columns
   Index whole_elements = 0;   ///< fronts of at most so many elements, right-hand sides included, are done whole
   Index update_cols = 128;    ///< most columns of an update
+  int update_blocks = 1;      ///< most that may share an update, a power of two
+  Index pair_cols = 0;        ///< most columns of an update by two panels; 0: the device has none
+  Index pair_rows = 1024;     ///< fronts of fewer rows, with full rank, are updated by one panel at a time
   Index share_elements = Index{1} << 15;  ///< of a front's matrix, that one share of assembly or packing has
   Index alignment = 16;       ///< elements; of columns and whatever begins in storage
   bool keep_q = true;
@@ -47,8 +56,8 @@ struct FrontRoundsOptions {
   bool r_in_storage = false;  ///< under a limit R of a front lies behind its T, to be copied; else it is packed elsewhere
 };
 
-enum class FrontStep { lay_out, assemble, unpack, narrow, panel, closing, tail, finish, whole, wide, pack };
-inline constexpr int front_steps = 11;
+enum class FrontStep { lay_out, assemble, unpack, narrow, panel, closing, tail, finish, whole, pair, wide, pack };
+inline constexpr int front_steps = 12;
 inline bool is_urgent(FrontStep step) { return step < FrontStep::whole; }
 
 /// Independent tasks first .. first + count - 1 of the step's list.
@@ -57,6 +66,7 @@ struct FrontLaunch {
   Index first = 0, count = 0;
   /// Largest rows_bound, cols + rhs_cols of all fronts of the class: a front is treated alike in whatever company.
   std::int32_t max_rows = 0, max_cols = 0;
+  std::int32_t blocks = 1;  ///< updates: that share a task
 };
 
 struct FrontRounds {
@@ -64,7 +74,7 @@ struct FrontRounds {
   std::vector<std::int32_t> lists;              ///< lay_out, whole
   std::vector<backend::FrontShare> shares;      ///< assemble, finish
   std::vector<backend::FrontPanelTask> panels;  ///< panel, tail
-  std::vector<backend::FrontUpdateTask> updates;  ///< narrow, closing, wide
+  std::vector<backend::FrontUpdateTask> updates;  ///< narrow, closing, pair, wide
   std::vector<backend::FrontPieceTask> pieces;  ///< unpack, pack
   std::vector<FrontLaunch> launches;            ///< round by round, in the order of FrontStep
   std::vector<Index> round_begin;               ///< rounds + 1, into launches

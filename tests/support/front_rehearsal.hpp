@@ -138,20 +138,25 @@ class Rehearsal {
       }
       case FrontStep::narrow:
       case FrontStep::closing:
+      case FrontStep::pair:
       case FrontStep::wide: {
+        const bool pair = launch.step == FrontStep::pair;
+        const std::int32_t span = pair ? 2 : 1;
         const backend::FrontUpdateTask& task = plan_.updates[at(t)];
         bounds(task.front, r, launch);
         State& state = fronts_[at(task.front)];
         ASSERT_GE(task.cols, 1);
-        ASSERT_LE(task.cols, o_.update_cols);
+        ASSERT_LE(task.cols, pair ? o_.pair_cols : o_.update_cols);
+        ASSERT_GE(launch.blocks, 1);
+        ASSERT_LE(launch.blocks, o_.update_blocks);
         ASSERT_LE(task.first + task.cols, static_cast<Index>(state.updates.size()));
         // beside: the panel must have been there before the round
-        const State& known = launch.step == FrontStep::wide ? before[at(task.front)] : state;
-        ASSERT_TRUE(known.round_of_panel.contains(task.panel));
+        const State& known = is_urgent(launch.step) ? state : before[at(task.front)];
+        ASSERT_TRUE(known.round_of_panel.contains(task.panel + span - 1));
         for (Index j = task.first; j < task.first + task.cols; ++j) {
           ASSERT_EQ(state.updates[at(j)], task.panel) << "column " << j;
-          ASSERT_GE(j, std::min<Index>((task.panel + 1) * o_.panel, plan_.shapes[at(task.front)].cols));
-          state.updates[at(j)] = task.panel + 1;
+          ASSERT_GE(j, std::min<Index>((task.panel + span) * o_.panel, plan_.shapes[at(task.front)].cols));
+          state.updates[at(j)] = task.panel + span;
           const auto [found, fresh] = touched.emplace(std::pair<Index, Index>{task.front, j}, launch.step);
           ASSERT_TRUE(fresh || (is_urgent(found->second) && is_urgent(launch.step))) << "column " << j << " by both";
         }

@@ -95,18 +95,17 @@ __device__ void finish_w(std::byte* s_w, const double (&t)[4][2], int c_cols, in
   cluster_sync(blocks);
 }
 
-/// Thread map: a cluster of `seats` blocks per task, blockIdx.x / seats its number; the front's rows take some of them.
+/// Thread map: a cluster of `blocks` blocks per task, blockIdx.x / blocks its number.
 template <class T, int stages>
 __global__ void __launch_bounds__(threads, 2)
-    front_update_kernel(const std::int32_t* condition, Fronts<Cuda, T> f, const FrontUpdateTask* tasks, int seats) {
+    front_update_kernel(const std::int32_t* condition, Fronts<Cuda, T> f, const FrontUpdateTask* tasks, int blocks) {
   if (skipped(condition)) return;
   using G = One<T>;
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ Share<T, 1> s_share;
   std::byte* const s_w = shared + stages * G::stage_bytes;
-  const FrontUpdateTask task = tasks[blockIdx.x / seats];
-  const int blocks = min(seats, blocks_for(f.shapes[task.front].rows_bound)), rank = seats > 1 ? cluster_rank() : 0;
-  if (rank >= blocks) return;
+  const FrontUpdateTask task = tasks[blockIdx.x / blocks];
+  const int rank = blocks > 1 ? cluster_rank() : 0;
   if (threadIdx.x == 0) s_share = make_share<T, 1>(f, task, rank, blocks);
   const T* const g_t = f.storage + f.shapes[task.front].t + static_cast<std::int64_t>(task.panel) * f.panel * f.panel;
   __syncthreads();

@@ -44,17 +44,6 @@ struct Lane {
   int g = threadIdx.x % warp_size / 4, q = threadIdx.x % 4;
 };
 
-constexpr int most_blocks = 16;
-
-/// Blocks that share a task of a front of so many rows. The order of sums follows from it, so nothing else may matter:
-/// neither the other tasks of a launch nor how many there are.
-__host__ __device__ constexpr int blocks_for(int rows) {
-  constexpr int rows_per_block = 256;
-  int blocks = 1;
-  while (blocks < most_blocks && rows > blocks * rows_per_block) blocks *= 2;
-  return blocks;
-}
-
 /// What a block works on: tiles from matrix row `first_tile` on, of which rows [begin, end) count, and of panel p's V
 /// rows v_begin[p] .. v_end[p] - 1. Lies in shared memory: the loops over tiles have no registers for it.
 template <class T, int panels>
@@ -301,13 +290,13 @@ struct Back {
   }
 };
 
-/// Launches `kernel` with a cluster for each task, of as many blocks as the tallest front's tasks have.
+/// Launches `kernel` with a cluster for each task.
 template <class T, class Kernel>
 void launch_clusters(Kernel* kernel, int shared_bytes, const Launch& launch, const Fronts<Cuda, T>& fronts,
                      const FrontTasks<Cuda, FrontUpdateTask>& tasks, const char* name) {
   constexpr int portable_cluster = 8;
   const bool clusters = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
-  const int blocks = clusters ? blocks_for(tasks.max_rows) : 1;
+  const int blocks = clusters ? tasks.blocks : 1;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), name);
   if (blocks > portable_cluster)
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), name);
@@ -330,8 +319,10 @@ template <class T>
 void check_update(const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontUpdateTask>& tasks, const char* name) {
   detail::check(fronts.panel <= panel_cols, ErrorCode::invalid_argument, name, ": panels of ", fronts.panel,
                 " columns, at most ", panel_cols, " are possible");
-  detail::check(tasks.count <= 0x7fffffff / most_blocks, ErrorCode::invalid_argument, name, ": ", tasks.count,
+  detail::check(tasks.count <= 0x7fffffff / front_update_blocks, ErrorCode::invalid_argument, name, ": ", tasks.count,
                 " tasks are too many for one launch");
+  detail::check(tasks.blocks >= 1 && tasks.blocks <= front_update_blocks && (tasks.blocks & (tasks.blocks - 1)) == 0,
+                ErrorCode::invalid_argument, name, ": ", tasks.blocks, " blocks for a task");
 }
 
 }  // namespace qrane::backend::cuda::front_update

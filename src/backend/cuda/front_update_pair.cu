@@ -162,18 +162,17 @@ __device__ void finish_w(std::byte* s_w, const T* g_t, int t_ld, const int (&v_c
   cluster_sync(blocks);
 }
 
-/// Thread map: a cluster of `seats` blocks per task, blockIdx.x / seats its number; the front's rows take some of them.
+/// Thread map: a cluster of `blocks` blocks per task, blockIdx.x / blocks its number.
 template <class T>
 __global__ void __launch_bounds__(threads, 2)
-    front_update_pair_kernel(const std::int32_t* condition, Fronts<Cuda, T> f, const FrontUpdateTask* tasks, int seats) {
+    front_update_pair_kernel(const std::int32_t* condition, Fronts<Cuda, T> f, const FrontUpdateTask* tasks, int blocks) {
   if (skipped(condition)) return;
   using G = Two<T>;
   static_assert(G::stage_bytes == Two<double>::stage_bytes);
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ Share<T, 2> s_share;
-  const FrontUpdateTask task = tasks[blockIdx.x / seats];
-  const int blocks = min(seats, blocks_for(f.shapes[task.front].rows_bound)), rank = seats > 1 ? cluster_rank() : 0;
-  if (rank >= blocks) return;
+  const FrontUpdateTask task = tasks[blockIdx.x / blocks];
+  const int rank = blocks > 1 ? cluster_rank() : 0;
   if (threadIdx.x == 0) s_share = make_share<T, 2>(f, task, rank, blocks);
   const T* const g_t = f.storage + f.shapes[task.front].t + static_cast<std::int64_t>(task.panel) * f.panel * f.panel;
   __syncthreads();
