@@ -4,8 +4,9 @@
 // (Algorithm 980, sections 2.1 and 3.4; Davis, ACM TOMS 38(1), 2011.)
 //
 // Factorization runs on the context's device where the problem is large enough for it, else on the CPU's cores;
-// Factor::facts() says where. R comes to host memory. Solves run on the CPU's cores. Right-hand sides may lie in the
-// context's device memory; results come back to where those were.
+// Factor::facts() says where. R comes to host memory and, with Q if it is kept, stays on the device, too: solves and products
+// with Q run there where that is faster, else on the CPU's cores. Right-hand sides may lie in the context's device memory;
+// results come back to where those were.
 #pragma once
 
 #include <functional>
@@ -239,12 +240,13 @@ struct FactorOptions {
   bool refuse_deficient = false;  ///< throw Error{rank_deficient} where the rank is below min(m, n)
   KeepQ q = KeepQ::keep;
   MatrixView<const T> rhs;      ///< m x n; solved by Factor::solve() without Q. Only read by factor and refactor
-  bool check_finite = false;    ///< refuse NaN and Inf, naming the first
+  bool check_finite = false;    ///< refuse NaN and Inf, naming the first, in values and right-hand sides
   Processor processor = Processor::automatic;
   int threads = 0;              ///< on the CPU; 0: as many as the context has
   Index memory_limit_bytes = 0;  ///< where they are factored: on the CPU of fronts, R and Q; on a device of all its memory
                                  ///< that is used, which staging in host memory keeps down to that (never less than the
-                                 ///< largest front); 0: what is free there
+                                 ///< largest front); 0: what is free there. Solves there take index lists and, for each
+                                 ///< right-hand side at hand, some vectors beside it
   /// Called now and then from the thread that called factor or refactor; what it throws ends the factorization.
   std::function<void(double done_flops, double flops)> on_progress;
 };

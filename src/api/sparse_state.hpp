@@ -18,6 +18,7 @@
 namespace qrane::detail {
 
 using sparse::Factors;
+using sparse::FactorUse;
 using sparse::Numeric;
 using sparse::Symbolic;
 
@@ -54,6 +55,7 @@ class SparseFactorState {
     check(values || shape.user_entries == 0, ErrorCode::invalid_argument, "factor: values is null");
     const bool with_rhs = rhs.cols > 0;
     if (with_rhs) check_rows("the right-hand side", rhs.rows, shape.rows);
+    check_numbers("the right-hand side", rhs);
     if (options_.check_finite)
       for (Index p = 0; p < shape.user_entries; ++p)
         check(std::isfinite(values[p]), ErrorCode::not_finite, "factor: the value of entry ", p, " of the pattern is ",
@@ -144,7 +146,9 @@ class SparseFactorState {
   void apply(backend::Op op, MatrixView<T> c) const {
     check_q("applying Q");
     check_rows("C", c.rows, symbolic_->rows);
+    check_numbers("C", c);
     if (c.cols == 0 || c.rows == 0) return;
+    if (on_device(FactorUse::apply, c.cols, c.memory, [&](auto& uses) { uses.apply(op, c); })) return;
     Matrix<T> host = staged(c);
     const std::vector<Index> order = q_rows();
     const Index m = symbolic_->rows;
@@ -173,6 +177,9 @@ class SparseFactorState {
   sparse::SparseSolution<T> solve(MatrixView<const T> b) const {
     check_valid();
     check_rows("b", b.rows, symbolic_->rows);
+    check_numbers("b", b);
+    sparse::SparseSolution<T> solution;
+    if (on_device(FactorUse::solve, b.cols, b.memory, [&](auto& uses) { solution = uses.solve(b); })) return solution;
     const Index n = b.cols, cols = symbolic_->cols;
     const std::vector<T> w = permuted_rows(b);
     std::vector<T> x(at(cols * n)), y(at(numeric_->rank() * n));
@@ -200,20 +207,22 @@ class SparseFactorState {
   sparse::SparseSolution<T> solve() const {
     check_valid();
     check(rhs_cols_ > 0, ErrorCode::unavailable, "solve() needs the right-hand sides that FactorOptions::rhs gives");
-    std::vector<T> x(at(symbolic_->cols * rhs_cols_)), y(at(numeric_->rank() * rhs_cols_));
-    numeric_->gather_r_rows(rhs_.data(), y.data(), rhs_cols_);
+    sparse::SparseSolution<T> solution;
+    if (!on_device(FactorUse::solve_riding, rhs_cols_, rhs_memory_,
+                   [&](auto& uses) { solution = uses.solve_riding(rhs_memory_); })) {
+      std::vector<T> x(at(symbolic_->cols * rhs_cols_)), y(at(numeric_->rank() * rhs_cols_));
+      numeric_->gather_r_rows(rhs_.data(), y.data(), rhs_cols_);
+      numeric_->solve_r(y.data(), x.data(), rhs_cols_);
+      solution = finish_x(x, rhs_cols_, rhs_memory_);
+    }
     // what Qᵀ leaves below R is the residual, but for what was dropped
-    std::vector<double> norms(at(rhs_cols_), 0.0);
     const std::vector<Index> order = q_rows();
     for (Index j = 0; j < rhs_cols_; ++j) {
       Wide sum = 0;
       for (Index k = numeric_->rank(); k < symbolic_->rows; ++k)
         sum += square(rhs_[at(order[at(k)] + j * symbolic_->rows)]);
-      norms[at(j)] = static_cast<double>(std::sqrt(sum));
+      solution.residual_norms.push_back(static_cast<double>(std::sqrt(sum)));
     }
-    numeric_->solve_r(y.data(), x.data(), rhs_cols_);
-    sparse::SparseSolution<T> solution = finish_x(x, rhs_cols_, rhs_memory_);
-    solution.residual_norms = std::move(norms);
     return solution;
   }
 
@@ -221,6 +230,11 @@ class SparseFactorState {
     check_q("the solution of least norm");
     const Symbolic& s = *symbolic_;
     check_rows("b", b.rows, s.cols);
+    check_numbers("b", b);
+    sparse::SparseSolution<T> solution;
+    if (on_device(FactorUse::solve_transposed, b.cols, b.memory,
+                  [&](auto& uses) { solution = uses.solve_transposed(b); }))
+      return solution;
     const Index n = b.cols;
     const Matrix<T> host = staged(b);
     std::vector<T> z(at(s.cols * n)), y(at(numeric_->rank() * n)), w(at(s.rows * n));
@@ -230,7 +244,6 @@ class SparseFactorState {
     numeric_->solve_rt(left.data(), y.data(), n);
     numeric_->scatter_r_rows(y.data(), w.data(), n);
     numeric_->apply(backend::Op::none, w.data(), n);
-    sparse::SparseSolution<T> solution;
     Matrix<T> x = Matrix<T>::host(s.rows, n);
     for (Index j = 0; j < n; ++j)
       for (Index k = 0; k < s.rows; ++k) x(s.row_perm[at(k)], j) = w[at(k + j * s.rows)];
@@ -267,6 +280,22 @@ class SparseFactorState {
         *symbolic_, tuning::sparse_defaults(context_.backend()), cpu_threads(), static_cast<int>(sizeof(T)));
     return seconds.device < seconds.cpu;
   }
+  /// Runs the action where the factors lie on a device, if this is asked for or faster, and there is room. False: it is the
+  /// host's.
+  template <class Action>
+  bool on_device(FactorUse use, Index cols, Memory memory, Action action) const {
+    sparse::DeviceUses<T>* const uses = numeric_->device_uses();
+    if (!uses || !uses->can(use)) return false;
+    if (options_.processor == sparse::Processor::automatic && !uses->pays(use, cols, memory == Memory::device)) return false;
+    try {
+      action(*uses);
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory) throw;
+    }
+    return false;
+  }
+
   int cpu_threads() const { return options_.threads > 0 ? options_.threads : context_.engine()->host_threads(); }
 
 
@@ -306,6 +335,17 @@ class SparseFactorState {
   }
   static void check_rows(const char* what, Index rows, Index expected) {
     check(rows == expected, ErrorCode::invalid_argument, what, " has ", rows, " rows instead of ", expected);
+  }
+
+  void check_numbers(const char* what, MatrixView<const T> a) const {
+    if (!options_.check_finite || a.rows == 0 || a.cols == 0) return;
+    sparse::DeviceUses<T>* const uses = valid_ ? numeric_->device_uses() : nullptr;
+    if (uses && a.memory == Memory::device) return uses->check_finite(what, a);
+    const Matrix<T> host = staged(a);
+    for (Index j = 0; j < a.cols; ++j)
+      for (Index i = 0; i < a.rows; ++i)
+        check(std::isfinite(host(i, j)), ErrorCode::not_finite, what, " has a NaN or Inf at row ", i, ", column ", j,
+              " (0-based)");
   }
 
   /// A column-major copy in host memory.

@@ -3,7 +3,7 @@
 //
 // The limit, FactorOptions' or what the device has free, is for all of a factorization's device memory: tables, values,
 // fronts, buffers, R. Where everything fits, fronts begin as soon as they can, R leaves for the host beside the next
-// rounds, and with Q kept the fronts in the end. Where it does not, they begin as late as they may; where that is still too
+// rounds; it stays on the device, too, and with Q kept so do the fronts. Where it does not, they begin as late as they may; where that is still too
 // much, contribution blocks are staged (staging.hpp), R goes to the host when a front ends, written there by the kernels if
 // they reach it, and with Q kept the front goes with it.
 #pragma once
@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include <qrane/error.hpp>
 
@@ -53,20 +54,27 @@ class DeviceMemory {
     plan_within(symbolic, rounds);
   }
 
-  void allocate(const Queue& queue, bool keep_q) {
+  void allocate(const Queue& queue) {
     storage_ = dense::Buffer<B>(queue, plan.storage_size * scalar);
     if (!plan.staged()) r_ = dense::Buffer<B>(queue, plan.r_size * scalar);
-    const Index images = plan.staged() ? plan.images_size : keep_q ? plan.storage_size : 0;
     host_r_ = HostMemory<B, T>(queue, plan.r_size);
-    host_images_ = HostMemory<B, T>(queue, images);
+    host_images_ = HostMemory<B, T>(queue, plan.staged() ? plan.images_size : 0);
     host_blocks_ = HostMemory<B, T>(queue, plan.blocks_size);
-    host_bytes_ = (plan.r_size + images + plan.blocks_size) * scalar;
+    host_bytes_ = (plan.r_size + (plan.staged() ? plan.images_size : 0) + plan.blocks_size) * scalar;
+  }
+  /// Where all fronts lie on the device: room for them on the host, once. Returns the bytes that it takes.
+  Index make_room_for_q(const Queue& queue) {
+    if (std::exchange(host_has_room_, true)) return 0;
+    host_images_ = HostMemory<B, T>(queue, plan.storage_size);
+    host_bytes_ += plan.storage_size * scalar;
+    return plan.storage_size * scalar;
   }
   /// All but the plan.
   void release() {
     for (dense::Buffer<B>* buffer : {&storage_, &r_}) *buffer = dense::Buffer<B>();
     for (HostMemory<B, T>* memory : {&host_r_, &host_images_, &host_blocks_}) *memory = HostMemory<B, T>();
     host_bytes_ = 0;
+    host_has_room_ = false;
   }
 
   Pointer<T> storage() const { return storage_.template as<T>(); }
@@ -88,6 +96,9 @@ class DeviceMemory {
   T* host_r() const { return host_r_.data(); }
   T* host_images() const { return host_images_.data(); }
   T* host_blocks() const { return host_blocks_.data(); }
+
+  /// Whether kernels find R when all is done.
+  bool reaches_r() const { return reaches_host || !plan.staged(); }
 
   Index device_bytes() const { return storage_.bytes() + r_.bytes(); }
   Index host_bytes() const { return host_bytes_; }
@@ -145,7 +156,7 @@ class DeviceMemory {
   dense::Buffer<B> storage_, r_;
   HostMemory<B, T> host_r_, host_images_, host_blocks_;
   Index limit_ = 0, largest_ = 0, host_bytes_ = 0;
-  bool limit_is_given_ = false;
+  bool limit_is_given_ = false, host_has_room_ = false;
 };
 
 }  // namespace qrane::sparse

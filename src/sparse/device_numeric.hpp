@@ -3,8 +3,8 @@
 // kernels of backend/fronts.hpp. (Algorithm 980, sections 3.1-3.3.)
 //
 // Everything is queued at once; the host learns of ranks when all is done. R's rows leave for the host beside the next
-// rounds, as soon as enough of them are final. With Q kept, fronts stay apart in storage, which goes to the host at the
-// end, where its panels are used (factors.hpp).
+// rounds, as soon as enough of them are final, and stay here for solves (device_solve.hpp). With Q kept, fronts stay apart in
+// storage; it goes to the host when its panels are used there (factors.hpp).
 //
 // In less memory than that, contribution blocks and finished fronts leave for the host (device_memory.hpp, staging.hpp).
 // Each front's numbers are the same bits.
@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,7 @@
 #include "sparse/device_memory.hpp"
 #include "sparse/device_results.hpp"
 #include "sparse/device_rounds.hpp"
+#include "sparse/device_solve.hpp"
 #include "sparse/device_tables.hpp"
 #include "sparse/factors.hpp"
 
@@ -82,6 +85,15 @@ class DeviceNumeric final : public Factors<T> {
   Backend backend() const override { return backend_from_string(B::name); }
   Index moved_bytes() const override { return moved_bytes_; }
   int stages() const override { return memory_.plan.stages(); }
+  DeviceUses<T>* device_uses() override {
+    if (planned_rhs_ < 0 || !memory_.reaches_r() || !fits_solve_lists(*symbolic_)) return nullptr;
+    if (!uses_) {
+      const Index limit = options_.memory_limit_bytes;
+      uses_.emplace(queue_, *this, memory_.plan, tables_.fronts, options_.keep_q && !memory_.plan.staged(),
+                    limit > 0 ? std::max<Index>(limit - peak_bytes(), 0) : -1);
+    }
+    return &*uses_;
+  }
   const FrontRounds& rounds() const { return memory_.plan; }
   const DevicePhases& phases() const { return phases_; }
 
@@ -125,11 +137,27 @@ class DeviceNumeric final : public Factors<T> {
     release();
   }
   void release() {
+    uses_.reset();
     tables_ = {};
     memory_.release();
     bytes_ = 0;
   }
-  void forget() { std::fill(stored_.begin(), stored_.end(), StoredFront<T>{}); }
+  void forget() {
+    std::fill(stored_.begin(), stored_.end(), StoredFront<T>{});
+    q_on_host_ = false;
+    if (uses_) uses_->forget_run();
+  }
+
+  void fetch_q() override {
+    if (!options_.keep_q || q_on_host_) return;
+    if (!memory_.plan.staged()) {
+      bytes_ += memory_.make_room_for_q(queue_);
+      download_later(queue_, memory_.storage(), memory_.host_images(), memory_.plan.storage_size);
+      queue_.synchronize();
+    }
+    results_.fetch_panels(queue_, tables_.fronts, memory_, stored_);
+    q_on_host_ = true;
+  }
 
   void prepare(Index rhs_cols) {
     if (planned_rhs_ == rhs_cols) return;
@@ -137,7 +165,7 @@ class DeviceNumeric final : public Factors<T> {
     release();
     memory_.make_plan(queue_, *symbolic_, options_, rhs_cols);
     tables_ = DeviceTables<B, T>(queue_, *symbolic_, memory_.plan, memory_.panel, rhs_cols);
-    memory_.allocate(queue_, options_.keep_q);
+    memory_.allocate(queue_);
     tables_.fronts.storage = memory_.storage();
     tables_.fronts.r = memory_.r();
     bytes_ = tables_.bytes() + memory_.device_bytes() + memory_.host_bytes();
@@ -187,6 +215,8 @@ class DeviceNumeric final : public Factors<T> {
   DeviceMemory<B, T> memory_;
   DeviceTables<B, T> tables_;
   DeviceResults<B, T> results_;
+  std::optional<DeviceSolve<B, T>> uses_;
+  bool q_on_host_ = false;
   Index planned_rhs_ = -1;
   Index bytes_ = 0, moved_bytes_ = 0;
   DevicePhases phases_;

@@ -40,8 +40,30 @@ class DeviceResults {
     }
     fetch_live_columns(queue, plan, fronts, static_cast<Index>(symbolic.front_cols.size()), stored);
     if (keep_q || fronts.rhs_cols > 0) fetch_row_ids(queue, plan, fronts, stored);
-    if (keep_q) fetch_panels(queue, fronts, memory, stored);
     return bytes_;
+  }
+
+  /// Panels of Q, when the fronts are on the host.
+  void fetch_panels(Queue& queue, const backend::Fronts<B, T>& fronts, const DeviceMemory<B, T>& memory,
+                    std::vector<StoredFront<T>>& stored) {
+    const FrontRounds& plan = memory.plan;
+    std::vector<backend::FrontPanelState> states(at(plan.panels_size));
+    download(queue, fronts.panels, states.data(), plan.panels_size);
+    panels_.resize(states.size());
+    const Index width = fronts.panel;
+    for (std::size_t f = 0; f < stored.size(); ++f) {
+      const backend::FrontShape& shape = plan.shapes[f];
+      stored[f].panels = panels_.data() + shape.panels;
+      stored[f].panel_count = 0;
+      for (Index first = 0, k = shape.panels; first < shape.cols; first += width, ++k) {
+        const backend::FrontPanelState& state = states[at(k)];
+        if (state.live == 0) continue;
+        T* const v = memory.host_stored(f, shape.matrix + first * shape.ld + state.first_row);
+        T* const t = memory.host_stored(f, shape.t + first * width);
+        stored[f].panels[stored[f].panel_count++] = {
+            state.first_row, state.height, std::min<Index>(width, shape.cols - first), v, shape.ld, t, width};
+      }
+    }
   }
 
  private:
@@ -79,27 +101,6 @@ class DeviceResults {
     download(queue, fronts.row_ids, narrow.data(), plan.row_ids_size);
     row_ids_.assign(narrow.begin(), narrow.end());
     for (std::size_t f = 0; f < stored.size(); ++f) stored[f].row_ids = row_ids_.data() + plan.shapes[f].row_ids;
-  }
-
-  void fetch_panels(Queue& queue, const backend::Fronts<B, T>& fronts, const DeviceMemory<B, T>& memory,
-                    std::vector<StoredFront<T>>& stored) {
-    const FrontRounds& plan = memory.plan;
-    std::vector<backend::FrontPanelState> states(at(plan.panels_size));
-    download(queue, fronts.panels, states.data(), plan.panels_size);
-    panels_.resize(states.size());
-    const Index width = fronts.panel;
-    for (std::size_t f = 0; f < stored.size(); ++f) {
-      const backend::FrontShape& shape = plan.shapes[f];
-      stored[f].panels = panels_.data() + shape.panels;
-      for (Index first = 0, k = shape.panels; first < shape.cols; first += width, ++k) {
-        const backend::FrontPanelState& state = states[at(k)];
-        if (state.live == 0) continue;
-        T* const v = memory.host_stored(f, shape.matrix + first * shape.ld + state.first_row);
-        T* const t = memory.host_stored(f, shape.t + first * width);
-        stored[f].panels[stored[f].panel_count++] = {
-            state.first_row, state.height, std::min<Index>(width, shape.cols - first), v, shape.ld, t, width};
-      }
-    }
   }
 
   std::vector<backend::FrontState> states_;

@@ -61,8 +61,6 @@ class DeviceRounds {
     if (!plan.staged()) send_r(memory, plan.r_size, 1);
     queue_.follow(urgent_);
     queue_.follow(outs_);
-    if (keep_q && !plan.staged())
-      download_later(queue_, memory.storage(), memory.host_images(), counted(plan.storage_size));
     if (plan.staged()) moved_ += plan.r_size * scalar;  // by the kernels
     return moved_;
   }

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 #include <vector>
 
 #include "dense/buffer.hpp"
+#include "sparse/device_image.hpp"
 #include "sparse/front_rounds.hpp"
 
 namespace qrane::sparse {
@@ -37,7 +37,7 @@ class DeviceTables {
   Index bytes() const { return constants_.bytes() + variables_.bytes(); }
   /// What they would be.
   static Index bytes_for(const Symbolic& symbolic, const FrontRounds& plan, Index rhs_cols) {
-    Image image(true);
+    DeviceImage image(true);
     lay_out(image, symbolic, plan, {});
     DeviceTables counted;
     counted.fronts.rhs_cols = static_cast<std::int32_t>(rhs_cols);
@@ -80,40 +80,12 @@ class DeviceTables {
   static backend::FrontUpdateTask task_of(Pointer<backend::FrontUpdateTask>);
   static backend::FrontPieceTask task_of(Pointer<backend::FrontPieceTask>);
 
-  /// Tables that go to the device in one piece; or, while they are only counted, their size.
-  class Image {
-   public:
-    explicit Image(bool counts = false) : counts_(counts) {}
-    template <class U>
-    Index add(const std::vector<U>& source) {
-      const Index offset = reserve(source.size() * sizeof(U));
-      if (!counts_ && !source.empty()) std::memcpy(bytes_.data() + offset, source.data(), source.size() * sizeof(U));
-      return offset;
-    }
-    Index add_narrow(const std::vector<Index>& source) {
-      if (counts_) return reserve(source.size() * sizeof(std::int32_t));
-      return add(std::vector<std::int32_t>(source.begin(), source.end()));
-    }
-    Index reserve(std::size_t bytes) {
-      const std::size_t offset = (size_ + 255) / 256 * 256;
-      size_ = offset + std::max<std::size_t>(bytes, 1);
-      if (!counts_) bytes_.resize(size_);
-      return static_cast<Index>(offset);
-    }
-    Index size() const { return static_cast<Index>(size_); }
-    const std::byte* data() const { return bytes_.data(); }
-
-   private:
-    bool counts_;
-    std::size_t size_ = 0;
-    std::vector<std::byte> bytes_;
-  };
   struct Offsets {
     Index shapes, children, row_begin, entry_col, own, parent_col, stair, own_slot, cb_slot;
     Index lists, shares, panels, updates, pieces;
   };
   /// own_column: leftmost local column of each row; empty where they are only counted.
-  static Offsets lay_out(Image& image, const Symbolic& s, const FrontRounds& plan,
+  static Offsets lay_out(DeviceImage& image, const Symbolic& s, const FrontRounds& plan,
                          const std::vector<std::int32_t>& own_column) {
     return {image.add(plan.shapes),    image.add_narrow(s.children), image.add(s.row_begin),  image.add(s.entry_col),
             own_column.empty() ? image.reserve(at(s.rows) * sizeof(std::int32_t)) : image.add(own_column), image.add(s.parent_col), image.add_narrow(s.stair),
@@ -126,10 +98,9 @@ class DeviceTables {
     for (const Front& front : s.fronts)
       for (Index r = front.first_row; r < front.first_row + front.own_rows; ++r)
         own_column[at(r)] = s.entry_col[at(s.row_begin[at(r)])];
-    Image image;
+    DeviceImage image;
     const Offsets offsets = lay_out(image, s, plan, own_column);
-    constants_ = dense::Buffer<B>(queue, image.size());
-    queue.upload(image.data(), constants_.template as<std::byte>(), image.size());
+    constants_ = image.upload<B>(queue);
     fronts.shapes = constants_.template as<backend::FrontShape>(offsets.shapes);
     fronts.children = constants_.template as<std::int32_t>(offsets.children);
     fronts.row_begin = constants_.template as<std::int64_t>(offsets.row_begin);

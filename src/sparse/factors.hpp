@@ -15,6 +15,7 @@
 #include <qrane/context.hpp>
 
 #include "backend/kernels.hpp"
+#include "sparse/device_uses.hpp"
 #include "sparse/progress.hpp"
 #include "sparse/symbolic.hpp"
 
@@ -80,6 +81,8 @@ class Factors {
   virtual Backend backend() const = 0;
   virtual Index moved_bytes() const { return 0; }  ///< between host and device by the last run
   virtual int stages() const { return 1; }         ///< FactorFacts::stages
+  /// By whom a device that holds the factors uses them; null: they are used on the host alone.
+  virtual DeviceUses<T>* device_uses() { return nullptr; }
 
   const Symbolic& symbolic() const { return *symbolic_; }
   const NumericOptions& options() const { return options_; }
@@ -94,7 +97,7 @@ class Factors {
   const std::vector<std::int32_t>& exponents() const { return exponents_; }  ///< cols, or empty
 
   /// B (permuted rows x cols, ld = rows) := Qᵀ B or Q B; singletons' rows are Q's identity. Needs Q.
-  void apply(Op op, T* b, Index cols) const;
+  void apply(Op op, T* b, Index cols);
   /// x (permuted cols x n) from R x = y (rows of R x n, destroyed); zeros in dropped columns.
   void solve_r(T* y, T* x, Index n) const;
   /// y (rows of R x n) from Rᵀ y = b in the live columns; b (permuted cols x n) is destroyed.
@@ -109,6 +112,8 @@ class Factors {
   /// S's values, its columns scaled where squares would leave the range, and the tolerance; whether singletons' pivots
   /// are above it.
   bool prepare_values(const T* user_values);
+  /// Panels of the fronts that are stored are wanted on the host.
+  virtual void fetch_q() {}
   /// r_begin and rank from the fronts that are stored.
   void count_rank();
 

@@ -83,7 +83,8 @@ void solve_triangle(const StoredFront<T>& front, Index pivots, Op op, Index n, T
 }  // namespace
 
 template <class T>
-void Factors<T>::apply(Op op, T* b, Index cols) const {
+void Factors<T>::apply(Op op, T* b, Index cols) {
+  fetch_q();
   const blas::SingleThread single;
   const Index count = symbolic_->front_count(), ld = symbolic_->rows;
   Scratch<T> scratch;
@@ -200,7 +201,7 @@ void Factors<T>::solve_rt(T* b, T* y, Index n) const {
 }
 
 #define QRANE_INSTANTIATE(T)                                           \
-  template void Factors<T>::apply(Op, T*, Index) const;                \
+  template void Factors<T>::apply(Op, T*, Index);                      \
   template void Factors<T>::gather_r_rows(const T*, T*, Index) const;  \
   template void Factors<T>::scatter_r_rows(const T*, T*, Index) const; \
   template void Factors<T>::solve_r(T*, T*, Index) const;              \

@@ -2,7 +2,8 @@
 // The vocabulary on the CPU: the reference that tests trust, and a product of its own.
 // Every call is finished when it returns. Files: queue.cpp (memory, movement, reductions), products.cpp,
 // panel.cpp and panel_tree.cpp (QR tile kernels), small.cpp (Cholesky, reconstruction), small_svd.cpp, update.cpp,
-// robust_pca.cpp, rotate.cpp, fronts.cpp (frontal matrices).
+// robust_pca.cpp, rotate.cpp, fronts.cpp (frontal matrices),
+// front_solve.cpp (what uses them).
 #pragma once
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 
 #include "backend/cpu/cpu.hpp"
 #include "backend/cpu/thread_pool.hpp"
+#include "backend/front_solve.hpp"
 #include "backend/fronts.hpp"
 #include "backend/rotations.hpp"
 
@@ -165,6 +167,24 @@ class Queue {
   Index front_update_cols(T) const;
   template <class T>
   Index front_whole_elements(T) const;
+
+  // Optional in the vocabulary: uses of factored fronts (backend/front_solve.hpp).
+  template <class T>
+  void copy_lines(const CopyLines<Cpu, T>& task);
+  template <class T>
+  void sum_lines(const SumLines<Cpu, T>& task);
+  template <class T>
+  void norm_lines(const NormLines<Cpu, T>& task);
+  template <class T>
+  void solve_front_rows(const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks, Op op);
+  template <class T>
+  void update_front_rows(const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks, Op op);
+  template <class T>
+  void reflect_front_lines(const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, std::int32_t>& list, Op op);
+  template <class T>
+  void multiply_front_panels(const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks);
+  template <class T>
+  void update_front_lines(const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks, Op op);
 
   int threads() const { return workers_->threads(); }
   /// Time marks for benchmarks.

@@ -17,6 +17,7 @@
 #include "backend/cuda/batch_update.hpp"
 #include "backend/cuda/rotate.hpp"
 #include "backend/cuda/sweep.hpp"
+#include "backend/front_solve.hpp"
 #include "backend/fronts.hpp"
 
 struct CUevent_st;
@@ -250,6 +251,24 @@ class Queue {
   Index front_update_pair_cols(T) const;
   template <class T>
   Index front_whole_elements(T) const;
+
+  // Optional in the vocabulary: uses of factored fronts (backend/front_solve.hpp).
+  template <class T>
+  void copy_lines(const CopyLines<Cuda, T>& task);
+  template <class T>
+  void sum_lines(const SumLines<Cuda, T>& task);
+  template <class T>
+  void norm_lines(const NormLines<Cuda, T>& task);
+  template <class T>
+  void solve_front_rows(const FrontSolve<Cuda, T>& f, const FrontTasks<Cuda, FrontBlock>& tasks, Op op);
+  template <class T>
+  void update_front_rows(const FrontSolve<Cuda, T>& f, const FrontTasks<Cuda, FrontBlock>& tasks, Op op);
+  template <class T>
+  void reflect_front_lines(const FrontReflect<Cuda, T>& f, const FrontTasks<Cuda, std::int32_t>& list, Op op);
+  template <class T>
+  void multiply_front_panels(const FrontReflect<Cuda, T>& f, const FrontTasks<Cuda, FrontPanelPart>& tasks);
+  template <class T>
+  void update_front_lines(const FrontReflect<Cuda, T>& f, const FrontTasks<Cuda, FrontPanelPart>& tasks, Op op);
 
   int device() const;
   /// The cudaStream_t.

@@ -3,7 +3,8 @@
 // OpenCL 1.2, one-dimensional work-groups, one in-order command queue.
 // Files: device.cpp (device, memory, launches), queue.cpp (memory, movement, reductions),
 // products.cpp (gemm, trsm, gram, multiply_wide, sketch), tiles.cpp (QR tile kernels, the small dense pieces and
-// the robust PCA pass), fronts.cpp (frontal matrices). Every member of the vocabulary is available under a condition.
+// the robust PCA pass), fronts.cpp (frontal matrices), fronts_solve.cpp (what uses them). Every member of the vocabulary
+// is available under a condition.
 #pragma once
 
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <qrane/context.hpp>
 
 #include "backend/opencl/opencl.hpp"
+#include "backend/front_solve.hpp"
 #include "backend/fronts.hpp"
 #include "backend/rotations.hpp"
 
@@ -135,6 +137,24 @@ class Queue {
   Index front_update_cols(T) const;
   template <class T>
   Index front_whole_elements(T) const;
+
+  // Optional in the vocabulary: uses of factored fronts (backend/front_solve.hpp).
+  template <class T>
+  void copy_lines(const CopyLines<OpenCL, T>& task);
+  template <class T>
+  void sum_lines(const SumLines<OpenCL, T>& task);
+  template <class T>
+  void norm_lines(const NormLines<OpenCL, T>& task);
+  template <class T>
+  void solve_front_rows(const FrontSolve<OpenCL, T>& f, const FrontTasks<OpenCL, FrontBlock>& tasks, Op op);
+  template <class T>
+  void update_front_rows(const FrontSolve<OpenCL, T>& f, const FrontTasks<OpenCL, FrontBlock>& tasks, Op op);
+  template <class T>
+  void reflect_front_lines(const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, std::int32_t>& list, Op op);
+  template <class T>
+  void multiply_front_panels(const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, FrontPanelPart>& tasks);
+  template <class T>
+  void update_front_lines(const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, FrontPanelPart>& tasks, Op op);
 
   cl_context context() const;
   cl_command_queue command_queue() const;
