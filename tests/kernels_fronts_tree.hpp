@@ -172,6 +172,31 @@ TYPED_TEST(FrontTrees, WithSmallFrontsWholeAndWithoutQ) {
   });
 }
 
+TYPED_TEST(FrontTrees, HaveTheSameBitsInAnyCompanyWhenDoneWhole) {
+  using T = typename TestFixture::T;
+  for (const FrontMatrixCase& c : front_cases()) {
+    SCOPED_TRACE(c.name);
+    HostFronts<T> together = fronts_of<T>(c.symbolic, c.values, 2);
+    together.tolerance = c.tolerance;
+    HostFronts<T> alone = together;
+    for (HostFronts<T>* const run : {&together, &alone}) {
+      auto fronts = this->to_device(*run);
+      const auto list = [&](const auto& tasks) { return this->tasks(*run, tasks); };
+      for (std::size_t level = 0; level < run->levels.size(); ++level) {
+        const std::vector<std::int32_t> all = run->levels[level];
+        for (std::size_t k = 0; k < (run == &alone ? all.size() : 1); ++k) {
+          if (run == &alone) run->levels[level] = {all[k]};
+          this->walk_level_whole(this->q(), *run, fronts, level, true, list);
+        }
+        run->levels[level] = all;
+      }
+      this->to_host(fronts, *run);
+    }
+    EXPECT_TRUE(same_bits(together.states, alone.states) && same_bits(together.r, alone.r) &&
+                same_bits(together.rhs, alone.rhs) && same_bits(together.pivot, alone.pivot));
+  }
+}
+
 TYPED_TEST(FrontTrees, StayAsTheyAreUnderAConditionThatIsNotMet) {
   using T = typename TestFixture::T;
   const FrontMatrixCase c = front_cases().front();

@@ -13,6 +13,7 @@
 #include <qrane/error.hpp>
 
 #include "sparse/block_planner.hpp"
+#include "sparse/front_lanes.hpp"
 #include "sparse/processor.hpp"
 #include "support/front_rehearsal.hpp"
 
@@ -73,6 +74,79 @@ void expect_apart(const Symbolic& s, const FrontRoundsOptions& o, const FrontRou
     }
 }
 
+/// By lanes, whatever works on a front, on its children or on memory that was another front's comes after what it needs.
+void expect_lanes_in_order(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds& plan) {
+  const auto at = [](Index i) { return static_cast<std::size_t>(i); };
+  const FrontLanes lanes = plan_lanes(s, plan, o.panel, o.keep_q);
+  const std::size_t count = plan.launches.size();
+  ASSERT_EQ(lanes.lane.size(), count);
+  std::vector<std::vector<bool>> after(count, std::vector<bool>(count, false));  // after[b][a]: b begins when a has ended
+  std::vector<std::vector<Index>> of_front(s.fronts.size());                     // launches
+  std::vector<Index> round(count);
+  std::map<std::int32_t, std::size_t> last;
+  for (std::size_t b = 0; b < count; ++b) {
+    const auto follow = [&](std::size_t a) {
+      ASSERT_LT(a, b);
+      after[b][a] = true;
+      for (std::size_t k = 0; k < a; ++k) after[b][k] = after[b][k] || after[a][k];
+    };
+    if (last.contains(lanes.lane[b])) follow(last[lanes.lane[b]]);
+    last[lanes.lane[b]] = b;
+    for (Index w = lanes.wait_begin[b]; w < lanes.wait_begin[b + 1]; ++w) {
+      const auto a = static_cast<std::size_t>(lanes.waits[at(w)]);
+      EXPECT_TRUE(lanes.awaited[a]);
+      follow(a);
+    }
+    while (static_cast<Index>(b) >= plan.round_begin[at(round[b] + 1)]) ++round[b];
+    const FrontLaunch& launch = plan.launches[b];
+    for (Index t = launch.first; t < launch.first + launch.count; ++t) {
+      Index front = -1;
+      switch (launch.step) {
+        case FrontStep::lay_out:
+        case FrontStep::whole: front = plan.lists[at(t)]; break;
+        case FrontStep::assemble:
+        case FrontStep::finish: front = plan.shares[at(t)].front; break;
+        case FrontStep::panel:
+        case FrontStep::tail: front = plan.panels[at(t)].front; break;
+        default: front = plan.updates[at(t)].front;
+      }
+      std::vector<Index>& launches = of_front[at(front)];
+      if (launches.empty() || launches.back() != static_cast<Index>(b)) launches.push_back(static_cast<Index>(b));
+    }
+  }
+  const auto ordered = [&](Index a, Index b) { return after[at(b)][at(a)]; };
+  const auto step = [&](Index l) { return plan.launches[at(l)].step; };
+  const auto opening = [&](Index f) {  // the launch that reads the children and writes to the front's memory first
+    const auto found = std::find_if(of_front[at(f)].begin(), of_front[at(f)].end(), [&](Index l) {
+      return step(l) == FrontStep::assemble || step(l) == FrontStep::whole;
+    });
+    return *found;
+  };
+  const auto end = [&](Index f) { return plan.shapes[at(f)].t + o.panel * plan.shapes[at(f)].cols; };
+  for (Index f = 0; f < s.front_count(); ++f) {
+    const std::vector<Index>& launches = of_front[at(f)];
+    for (std::size_t b = 1; b < launches.size(); ++b)
+      for (std::size_t a = 0; a < b; ++a) {
+        const bool beside = round[at(launches[a])] == round[at(launches[b])] &&
+                            is_urgent(step(launches[a])) != is_urgent(step(launches[b]));
+        ASSERT_TRUE(beside || ordered(launches[a], launches[b])) << "front " << f;
+      }
+    const Index parent = s.fronts[at(f)].parent;
+    if (parent >= 0) {
+      for (const Index l : launches) ASSERT_TRUE(ordered(l, of_front[at(parent)].front())) << "child " << f;
+    }
+    for (Index g = 0; g < s.front_count(); ++g) {
+      if (g == f || plan.begin[at(g)] <= plan.begin[at(f)] || plan.shapes[at(f)].matrix >= end(g) ||
+          plan.shapes[at(g)].matrix >= end(f))
+        continue;
+      for (const Index l : launches) ASSERT_TRUE(ordered(l, opening(g))) << "memory of " << f << " for " << g;
+      if (parent >= 0) {
+        ASSERT_TRUE(ordered(opening(parent), opening(g))) << "memory of " << f << " for " << g;
+      }
+    }
+  }
+}
+
 bool same(const FrontRounds& a, const FrontRounds& b) {
   const auto bytes_equal = [](const auto& x, const auto& y) {
     return x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0);
@@ -94,6 +168,7 @@ TEST(FrontRounds, EveryStepOnceAndInOrder) {
       const FrontRounds plan = plan_rounds(s, options);
       Rehearsal(s, options, plan).run();
       expect_apart(s, options, plan);
+      expect_lanes_in_order(s, options, plan);
       expect_r_in_order(plan);
       EXPECT_TRUE(same(plan, plan_rounds(s, options)));
       if (HasFatalFailure() || HasNonfatalFailure()) return;
@@ -101,31 +176,36 @@ TEST(FrontRounds, EveryStepOnceAndInOrder) {
   }
 }
 
-TEST(FrontRounds, AsManyAsTheLongestPathHasPanels) {
-  const Symbolic s = analyzed(test::random_sparse(500, 200, 0.02, 5));
-  for (const bool late : {false, true}) {
-    const FrontRoundsOptions options{.panel = 8, .update_cols = 1000, .late = late};
-    const FrontRounds plan = plan_rounds(s, options);
-    std::vector<Index> path(s.fronts.size(), 0);
-    Index longest = 0;
-    for (std::size_t f = 0; f < path.size(); ++f) {
-      const Front& front = s.fronts[f];
-      const Index reached = std::min(front.cols, front.rows_bound + front.pivots);
-      path[f] += std::max<Index>((reached + 7) / 8, 1);
-      longest = std::max(longest, path[f]);
-      if (front.parent >= 0) {
-        Index& parent = path[static_cast<std::size_t>(front.parent)];
-        parent = std::max(parent, path[f]);
-      }
+/// Panels of 8 columns on the longest path, fronts of at most `whole` elements counted as one; and one for each of the
+/// others' assembly.
+Index rounds_on_longest_path(const Symbolic& s, Index whole, Index assembly) {
+  std::vector<Index> path(s.fronts.size(), 0);
+  Index longest = 0;
+  for (std::size_t f = 0; f < path.size(); ++f) {
+    const Front& front = s.fronts[f];
+    const Index reached = std::min(front.cols, front.rows_bound + front.pivots);
+    path[f] += front.rows_bound * front.cols <= whole ? 1 : assembly + std::max<Index>((reached + 7) / 8, 1);
+    longest = std::max(longest, path[f]);
+    if (front.parent >= 0) {
+      Index& parent = path[static_cast<std::size_t>(front.parent)];
+      parent = std::max(parent, path[f]);
     }
-    EXPECT_EQ(plan.rounds(), longest);
   }
+  return longest;
+}
+
+TEST(FrontRounds, AsManyAsTheLongestPathHasFrontsAndPanels) {
+  const Symbolic s = analyzed(test::random_sparse(500, 200, 0.02, 5));
+  for (const bool late : {false, true})
+    for (const Index whole : {Index{0}, Index{100}}) {
+      const FrontRoundsOptions options{.panel = 8, .whole_elements = whole, .update_cols = 1000, .late = late};
+      EXPECT_EQ(plan_rounds(s, options).rounds(), rounds_on_longest_path(s, whole, 1));
+    }
 }
 
 TEST(FrontRounds, ProcessorsArePredictedByRoundsAndFlops) {
   const Symbolic s = analyzed(test::random_sparse(500, 200, 0.02, 5));
-  const FrontRoundsOptions options{.panel = 8, .whole_elements = 100, .update_cols = 1000};
-  EXPECT_EQ(longest_path(s, 8, 100), plan_rounds(s, options).rounds());
+  EXPECT_EQ(longest_path(s, 8, 100), rounds_on_longest_path(s, 100, 0));
   tuning::SparseTuning tuning = tuning::sparse_defaults(Backend::cuda);
   const auto with_flops = [&](double flops) {  // as deep, with so much to do
     Symbolic changed = s;

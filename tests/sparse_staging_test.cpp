@@ -263,7 +263,7 @@ TEST(Staging, WithRoomForEverythingNothingMovesButImages) {
   const FrontRounds free = plan_rounds(s, options);
   options.storage_limit = 2 * free.storage_size;
   const FrontRounds plan = plan_rounds(s, options);
-  EXPECT_EQ(plan.rounds(), free.rounds());
+  EXPECT_LE(plan.rounds(), free.rounds());  // whose assemblies take rounds of their own
   EXPECT_TRUE(plan.outs.empty());
   EXPECT_TRUE(plan.ins.empty());
   EXPECT_EQ(std::accumulate(plan.images.begin(), plan.images.end(), Index{0},

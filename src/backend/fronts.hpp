@@ -78,6 +78,7 @@ struct Fronts {
   std::int32_t rhs_cols = 0;
   std::int64_t rhs_ld = 0;
   double tolerance = -1;       // a pivotal column whose remaining norm is at most this is dropped; < 0: none is
+  Pointer<double> device_tolerance{};  // where it is instead, unless null; for queues that record their work
 
   // constant for a plan
   Pointer<FrontShape> shapes{};
@@ -143,6 +144,7 @@ struct FrontTasks {
   /// Of updates: so many blocks share each task's rows, a power of two up to front_update_blocks, where a device can have
   /// them; the order of sums follows from it.
   std::int32_t blocks = 1;
+  Index max_elements = 0;  // largest product of rows_bound and cols + rhs_cols; 0: max_rows * max_cols
 };
 inline constexpr std::int32_t front_update_blocks = 16;
 

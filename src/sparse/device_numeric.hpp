@@ -168,6 +168,7 @@ class DeviceNumeric final : public Factors<T> {
     memory_.allocate(queue_);
     tables_.fronts.storage = memory_.storage();
     tables_.fronts.r = memory_.r();
+    rounds_.plan(*symbolic_, memory_, options_.keep_q);
     bytes_ = tables_.bytes() + memory_.device_bytes() + memory_.host_bytes();
     planned_rhs_ = rhs_cols;
   }
@@ -186,19 +187,26 @@ class DeviceNumeric final : public Factors<T> {
     fronts.exponents = exponents_.empty() ? Pointer<std::int32_t>{} : tables_.exponents;
     upload(rhs, fronts.rhs, symbolic_->rows * fronts.rhs_cols);
     fronts.tolerance = tolerance_;
+    if constexpr (DeviceRounds<B, T>::records) {
+      upload(&tolerance_, tables_.tolerance, 1);
+      fronts.device_tolerance = tables_.tolerance;
+    }
   }
 
   void queue_rounds() {
+    if (!options_.on_progress) {
+      moved_bytes_ += rounds_.run_recorded(tables_, memory_, options_.keep_q);
+      return;
+    }
     Progress progress(options_.on_progress, symbolic_->facts.flops);
-    const std::vector<double> flops = options_.on_progress ? flops_by_round() : std::vector<double>();
+    const std::vector<double> flops = flops_by_round();
     const Index rounds = memory_.plan.rounds();
     moved_bytes_ += rounds_.run(tables_, memory_, options_.keep_q, [&](Index r) {
-      if (!options_.on_progress) return;
       constexpr Index steps = 50;  // who looks on wants to see what is done, not what is queued
       if ((r + 1) % std::max<Index>(rounds / steps, 1) == 0) rounds_.settle();
       progress.add(flops[at(r)]);
     });
-    if (options_.on_progress) rounds_.settle();
+    rounds_.settle();
     progress.finish();
   }
 

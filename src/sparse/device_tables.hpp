@@ -32,6 +32,7 @@ class DeviceTables {
   }
 
   backend::Fronts<B, T> fronts;
+  Pointer<double> tolerance{};        ///< of fronts, on the device
   Pointer<std::int32_t> exponents{};  ///< room for them; fronts.exponents says whether there are any
 
   Index bytes() const { return constants_.bytes() + variables_.bytes(); }
@@ -51,7 +52,7 @@ class DeviceTables {
     const auto tasks = [&](auto list) {
       using Task = std::remove_cvref_t<decltype(task_of(list))>;
       return backend::FrontTasks<B, Task>{list + launch.first, launch.count, launch.max_rows, launch.max_cols,
-                                        launch.blocks};
+                                        launch.blocks, launch.max_elements};
     };
     switch (launch.step) {
       case FrontStep::lay_out: return queue.lay_out_fronts(fronts, tasks(lists_));
@@ -127,6 +128,7 @@ class DeviceTables {
   void carve(dense::Carver<B>& carver, const Symbolic& s, const FrontRounds& plan) {
     const auto columns = static_cast<Index>(s.front_cols.size());
     fronts.values = carver.template take<T>(s.entries);
+    tolerance = carver.template take<double>(1);
     exponents = carver.template take<std::int32_t>(s.cols);
     fronts.rhs = carver.template take<T>(s.rows * fronts.rhs_cols);
     fronts.states = carver.template take<backend::FrontState>(s.front_count());

@@ -39,6 +39,12 @@ int update_class(Index rows, Index strips, int most_blocks) {
   return k;
 }
 
+/// Of fronts done whole: sizes that a device treats differently.
+int size_class(Index rows, Index elements) {
+  if (rows > 128 || elements > 8192) return 3;
+  return rows <= 32 && elements <= 768 ? 0 : elements <= 3072 ? 1 : 2;
+}
+
 enum class TaskList { fronts, shares, panels, updates, pieces };
 TaskList list_of(FrontStep step) {
   switch (step) {
@@ -65,6 +71,8 @@ class Planner {
       stage();
     } else {
       out_.start = out_.begin;
+      for (std::size_t f = 0; f < courses_.size(); ++f)
+        if (!courses_[f].whole) out_.start[f] += assembly_rounds();
       place_fronts();
     }
     if (!r_behind()) place_r();
@@ -85,7 +93,7 @@ class Planner {
  private:
   /// A front's way through the rounds.
   struct Course {
-    int height = 0;  // class
+    int size = 0;  // class
     bool whole = false;
     std::int32_t live = 1;     // panels that rows may reach
     std::int32_t paired = 0;   // the first of them, that update in pairs: even
@@ -137,20 +145,24 @@ class Planner {
       out_.panels_size += panels(f);
 
       Course& course = courses_[at(k)];
-      course.height = height_class(f.rows_bound);
-      course.whole = f.rows_bound * columns(f) <= o_.whole_elements;
-      largest_[course.whole][course.height].include({f.rows_bound, static_cast<std::int32_t>(columns(f))});
+      const Index elements = f.rows_bound * columns(f);
+      course.whole = elements <= o_.whole_elements;
+      course.size = course.whole ? size_class(f.rows_bound, elements) : height_class(f.rows_bound);
+      largest_[course.whole][course.size].include({f.rows_bound, static_cast<std::int32_t>(columns(f)), elements});
       if (course.whole) continue;
       // each column beyond the pivotal ones takes a row; of these any may be dropped
       const Index reached = std::min<Index>(f.cols, rows + (o_.detect_rank ? f.pivots : 0));
       course.live = static_cast<std::int32_t>(std::max<Index>(ceil_div(reached, o_.panel), 1));
       course.closes_late = columns(f) - live_end(k) > o_.update_cols;
-      course.rounds = course.live + course.closes_late;
+      course.rounds = assembly_rounds() + course.live + course.closes_late;
       constexpr std::int32_t worth_pairing = 6;
       if (o_.pair_cols > 0 && f.full_rows >= o_.pair_rows && course.live >= worth_pairing)
         course.paired = (course.live - 2) / 2 * 2;  // the last updates are by single panels
     }
   }
+
+  /// Those under a limit begin together.
+  std::int32_t assembly_rounds() const { return o_.storage_limit < 0 ? 1 : 0; }
 
   void set_rounds() {
     const Index count = s_.front_count();
@@ -323,13 +335,15 @@ class Planner {
     const auto front = static_cast<std::int32_t>(k);
     const std::int32_t begin = out_.begin[at(k)], start = out_.start[at(k)];
     if (course.whole) {
-      visit(begin, FrontStep::whole, course.height, front);
+      visit(begin, FrontStep::whole, course.size, front);
       return;
     }
     const auto share = [&](std::int32_t round, FrontStep step) {
-      const Index parts = std::clamp<Index>(ceil_div(f.rows_bound * columns(f), o_.share_elements), 1, columns(f));
+      // each share looks through all children
+      const Index elements = o_.share_elements * std::clamp<Index>(f.child_count / 64, 1, 8);
+      const Index parts = std::clamp<Index>(ceil_div(f.rows_bound * columns(f), elements), 1, columns(f));
       for (Index p = 0; p < parts; ++p)
-        visit(round, step, course.height,
+        visit(round, step, course.size,
               backend::FrontShare{front, static_cast<std::int32_t>(p), static_cast<std::int32_t>(parts), 0});
     };
     const auto update = [&](std::int32_t round, FrontStep step, std::int32_t panel, Index first, Index last) {
@@ -340,7 +354,7 @@ class Planner {
               backend::FrontUpdateTask{front, panel, static_cast<std::int32_t>(first),
                                        static_cast<std::int32_t>(std::min(cols, last - first))});
     };
-    visit(begin, FrontStep::lay_out, course.height, front);
+    visit(begin, FrontStep::lay_out, course.size, front);
     share(begin, FrontStep::assemble);
     for (std::int32_t p = 0; p < course.live; ++p) {
       const std::int32_t round = start + p;
@@ -360,12 +374,12 @@ class Planner {
         update(round, FrontStep::narrow, p - 1, first, last);
         update(round, FrontStep::wide, p - 1, last, columns(f));
       }
-      visit(round, FrontStep::panel, course.height, backend::FrontPanelTask{front, p});
+      visit(round, FrontStep::panel, course.size, backend::FrontPanelTask{front, p});
     }
     const std::int32_t end = out_.end[at(k)];
     update(end, FrontStep::closing, course.live - 1, live_end(k), columns(f));
     for (std::int32_t p = course.live; p < panels(f); ++p)
-      visit(end, FrontStep::tail, course.height, backend::FrontPanelTask{front, p});
+      visit(end, FrontStep::tail, course.size, backend::FrontPanelTask{front, p});
     share(end, FrontStep::finish);
   }
 
@@ -391,8 +405,11 @@ class Planner {
     shares(unpacks_, FrontStep::unpack);
   }
 
+  /// What begins a front is one launch for all classes.
+  static bool is_common(FrontStep step) { return step == FrontStep::lay_out || step == FrontStep::assemble; }
   static Index bucket(std::int32_t round, FrontStep step, int its_class) {
-    return (static_cast<Index>(round) * front_steps + static_cast<Index>(step)) * classes + classes - 1 - its_class;
+    return (static_cast<Index>(round) * front_steps + static_cast<Index>(step)) * classes + classes - 1 -
+           (is_common(step) ? 0 : its_class);
   }
 
   /// Sorted by round, step, and class, the highest first.
@@ -404,7 +421,7 @@ class Planner {
         ++launches[at(bucket(round, step, its_class))].count;
       });
     for_pieces([&](std::int32_t round, FrontStep step, Index front, const auto&) {
-      ++launches[at(bucket(round, step, courses_[at(front)].height))].count;
+      ++launches[at(bucket(round, step, courses_[at(front)].size))].count;
     });
     Largest largest_of_all;
     for (const Largest& of_class : largest_[false]) largest_of_all.include(of_class);
@@ -418,10 +435,13 @@ class Planner {
           launch.step = static_cast<FrontStep>(step);
           const TaskList list = list_of(launch.step);
           if (list == TaskList::updates) launch.blocks = 1 << its_class;
-          Largest largest = list == TaskList::updates ? largest_of_all : largest_[launch.step == FrontStep::whole][its_class];
+          Largest largest = list == TaskList::updates || is_common(launch.step)
+                                ? largest_of_all
+                                : largest_[launch.step == FrontStep::whole][its_class];
           if (list == TaskList::pieces) largest.include(largest_[true][its_class]);
           launch.max_rows = largest.rows;
           launch.max_cols = largest.cols;
+          launch.max_elements = largest.elements;
           Index& end = size[static_cast<int>(list)];
           next[at(b)] = launch.first = end;
           end += launch.count;
@@ -439,7 +459,7 @@ class Planner {
         target(task)[at(next[at(bucket(round, step, its_class))]++)] = task;
       });
     for_pieces([&](std::int32_t round, FrontStep step, Index front, const backend::FrontPieceTask& task) {
-      out_.pieces[at(next[at(bucket(round, step, courses_[at(front)].height))]++)] = task;
+      out_.pieces[at(next[at(bucket(round, step, courses_[at(front)].size))]++)] = task;
     });
   }
   std::vector<std::int32_t>& target(std::int32_t) { return out_.lists; }
@@ -454,7 +474,9 @@ class Planner {
   std::vector<Course> courses_;
   struct Largest {
     std::int32_t rows = 0, cols = 0;
+    Index elements = 0;
     void include(const Largest& other) {
+      elements = std::max(elements, other.elements);
       rows = std::max(rows, other.rows);
       cols = std::max(cols, other.cols);
     }

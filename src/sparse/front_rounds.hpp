@@ -5,8 +5,8 @@
 // In each round every front that is ready moves on by one panel of columns; a small one is done whole in one round. A
 // front begins in the round after its last child has ended. Front of three panels, `|` between rounds:
 //
-//   urgent  lay_out assemble panel 0 | narrow 0 -> 1, panel 1 | narrow 1 -> 2, panel 2, closing, tail, finish |
-//   beside                           | wide 0 -> 2 ..         |                                               |
+//   urgent  lay_out assemble | panel 0 | narrow 0 -> 1, panel 1 | narrow 1 -> 2, panel 2, closing, tail, finish |
+//   beside                   |         | wide 0 -> 2 ..         |                                               |
 //
 // In tall fronts the others are updated by two panels at once, which moves half the memory: by panels k and k + 1 in rounds
 // k + 2 and k + 3, a half of the columns in each; the narrow updates keep the columns of the next panels current:
@@ -14,7 +14,8 @@
 //   urgent  .. narrow k-1 -> k, panel k      | narrow k -> k+1, k+2, panel k+1  | narrow k+1 -> k+2, panel k+2
 //   beside  .. pair k-2, k-1 -> k+1 .. half  | pair k-2, k-1 -> half ..         | pair k, k+1 -> k+3 ..
 //
-// Urgent steps run in the order of FrontStep, those beside at the same time; a round begins when both have ended. Panel k
+// Urgent steps run in the order of FrontStep, those beside at the same time; a front's round begins when both have ended
+// (front_lanes.hpp: what a launch waits for). Fronts being assembled hold up nobody else's panels. Panel k
 // updates the columns of panel k + 1 first (narrow), so that this one is factored while the others (wide, in strips) are
 // still being updated. `closing`: the last panel's update of what is right of it: right-hand sides, and columns that rows
 // do not reach, whose empty panels are `tail`. Where these are many, they take a round of their own.
@@ -46,7 +47,7 @@ struct FrontRoundsOptions {
   int update_blocks = 1;      ///< most that may share an update, a power of two
   Index pair_cols = 0;        ///< most columns of an update by two panels; 0: the device has none
   Index pair_rows = 1024;     ///< fronts of fewer rows, with full rank, are updated by one panel at a time
-  Index share_elements = Index{1} << 15;  ///< of a front's matrix, that one share of assembly or packing has
+  Index share_elements = Index{1} << 13;  ///< of a front's matrix, that one share of assembly or packing has
   Index alignment = 16;       ///< elements; of columns and whatever begins in storage
   bool keep_q = true;
   bool detect_rank = true;    ///< false: no column is dropped, rows are as the analysis counted them
@@ -67,6 +68,7 @@ struct FrontLaunch {
   /// Largest rows_bound, cols + rhs_cols of all fronts of the class: a front is treated alike in whatever company.
   std::int32_t max_rows = 0, max_cols = 0;
   std::int32_t blocks = 1;  ///< updates: that share a task
+  Index max_elements = 0;   ///< like max_rows, of rows_bound * (cols + rhs_cols)
 };
 
 struct FrontRounds {

@@ -26,6 +26,11 @@ struct RColumn {
   __device__ T operator[](int row) const { return row < border ? above[row] : below[row]; }
 };
 
+template <class T>
+__device__ double tolerance_of(const Fronts<Cuda, T>& f) {
+  return f.device_tolerance != nullptr ? *f.device_tolerance : f.tolerance;
+}
+
 /// Offset of pivotal column j in a front's packed rows of R.
 __device__ inline std::int64_t packed_offset(std::int64_t j, std::int64_t r_bound) {
   const std::int64_t whole = min(j, r_bound);
@@ -70,145 +75,6 @@ __device__ inline int block_scan(int value, int& total) {
   return value + before;
 }
 
-/// Row layout of one front. Blocks share the copying of a layout that is as the analysis said; any other is made by
-/// block 0 of them alone.
-template <class T>
-class FrontLayout {
- public:
-  __device__ FrontLayout(const Fronts<Cuda, T>& fronts, const FrontShape& front)
-      : f(fronts),
-        shape(front),
-        stair(f.stair + shape.columns),
-        own_slot(f.own_slot + shape.first_row),
-        row_ids(f.row_ids + shape.row_ids),
-        cursor(f.pivot + shape.columns) {}
-
-  /// Rows of the front; -1 in blocks that have nothing to do with it. Ends with a barrier.
-  __device__ int run(int block, int blocks) {
-    bool same = true;
-    for (int c = threadIdx.x; c < shape.child_count; c += blockDim.x) {
-      const int child = f.children[shape.children + c];
-      same = same && f.states[child].cb_rows == f.shapes[child].cb_rows;
-    }
-    int rows = shape.full_rows;
-    if (__syncthreads_and(same)) {
-      copy(block, blocks);
-    } else {
-      if (block > 0) return -1;
-      rows = count_rows();
-      place();
-    }
-    __syncthreads();
-    return rows;
-  }
-
- private:
-  static constexpr int own_key = -1;
-
-  /// visit(child, its number among the children, first row id of its contribution block, thread's row, step), a warp
-  /// per child.
-  template <class Visit>
-  __device__ void for_each_child(int block, int blocks, Visit&& visit) const {
-    const int warps = static_cast<int>(blockDim.x) / warp_size;
-    for (int c = block * warps + static_cast<int>(threadIdx.x) / warp_size; c < shape.child_count; c += blocks * warps) {
-      const int child = f.children[shape.children + c];
-      visit(f.shapes[child], f.states[child], c);
-    }
-  }
-
-  /// The analysis's layout, and row numbers.
-  __device__ void copy(int block, int blocks) {
-    const int first = block * blockDim.x + threadIdx.x, step = blocks * blockDim.x, lane = threadIdx.x % warp_size;
-    for (int j = first; j < shape.cols; j += step) stair[j] = f.full_stair[shape.columns + j];
-    for (int r = first; r < shape.own_rows; r += step) {
-      const int slot = f.full_own_slot[shape.first_row + r];
-      own_slot[r] = slot;
-      row_ids[slot] = static_cast<std::int32_t>(shape.first_row) + r;
-    }
-    for_each_child(block, blocks, [&](const FrontShape& child, const FrontState& state, int) {
-      const std::int32_t* const ids = f.row_ids + child.row_ids + state.r_rows;
-      for (int i = lane; i < state.cb_rows; i += warp_size) {
-        const int slot = f.full_cb_slot[child.full_slots + i];
-        f.cb_slot[child.slots + i] = slot;
-        row_ids[slot] = ids[i];
-      }
-    });
-  }
-
-  /// The staircase by counting; `cursor` of a column becomes its first row.
-  __device__ int count_rows() {
-    const int lane = threadIdx.x % warp_size;
-    for (int j = threadIdx.x; j < shape.cols; j += blockDim.x) stair[j] = 0;
-    __syncthreads();
-    for (int r = threadIdx.x; r < shape.own_rows; r += blockDim.x)
-      atomicAdd(&stair[f.own_column[shape.first_row + r]], 1);
-    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int) {
-      const std::int32_t* const columns = f.parent_col + child.columns + child.pivots;
-      for (int i = lane; i < state.cb_rows; i += warp_size) atomicAdd(&stair[columns[i]], 1);
-    });
-    __syncthreads();
-    int rows = 0;
-    for (int first = 0; first < shape.cols; first += blockDim.x) {
-      const int j = first + static_cast<int>(threadIdx.x);
-      const int count = j < shape.cols ? stair[j] : 0;
-      int total;
-      const int end = rows + block_scan(count, total);
-      if (j < shape.cols) stair[j] = end, cursor[j] = end - count;
-      rows += total;
-    }
-    __syncthreads();
-    return rows;
-  }
-
-  /// Rows of one column in their order: own ones first, then by child. A child has one row of each column at most, so
-  /// its place among the others of its column is found by their numbers, which meanwhile stand in row_ids.
-  __device__ void place() {
-    const int lane = threadIdx.x % warp_size;
-    for (int r = threadIdx.x; r < shape.own_rows; r += blockDim.x) {
-      const int col = f.own_column[shape.first_row + r];
-      const std::int32_t* const full_stair = f.full_stair + shape.columns;
-      const int in_column = f.full_own_slot[shape.first_row + r] - (col > 0 ? full_stair[col - 1] : 0);
-      const int slot = (col > 0 ? stair[col - 1] : 0) + in_column;
-      own_slot[r] = slot;
-      row_ids[slot] = own_key;
-      atomicAdd(&cursor[col], 1);
-    }
-    __syncthreads();
-    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int c) {
-      const std::int32_t* const columns = f.parent_col + child.columns + child.pivots;
-      for (int i = lane; i < state.cb_rows; i += warp_size) row_ids[atomicAdd(&cursor[columns[i]], 1)] = c;
-    });
-    __syncthreads();
-    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int c) {
-      const std::int32_t* const columns = f.parent_col + child.columns + child.pivots;
-      for (int i = lane; i < state.cb_rows; i += warp_size) {
-        const int col = columns[i], first = col > 0 ? stair[col - 1] : 0;
-        int later = 0;
-        for (int p = stair[col] - 1; p >= first; --p) {
-          const int key = row_ids[p];
-          if (key == own_key) break;
-          later += key > c;
-        }
-        f.cb_slot[child.slots + i] = stair[col] - 1 - later;
-      }
-    });
-    __syncthreads();
-    for (int r = threadIdx.x; r < shape.own_rows; r += blockDim.x)
-      row_ids[own_slot[r]] = static_cast<std::int32_t>(shape.first_row) + r;
-    for_each_child(0, 1, [&](const FrontShape& child, const FrontState& state, int) {
-      for (int i = lane; i < state.cb_rows; i += warp_size)
-        row_ids[f.cb_slot[child.slots + i]] = f.row_ids[child.row_ids + state.r_rows + i];
-    });
-  }
-
-  const Fronts<Cuda, T>& f;
-  const FrontShape& shape;
-  std::int32_t* const stair;
-  std::int32_t* const own_slot;
-  std::int32_t* const row_ids;
-  std::int32_t* const cursor;  // pivot, which nobody has written yet
-};
-
 /// Columns [first, last) of a front's matrix, column `first` at `a`, taking at most `batch` children at a time.
 template <class T, int batch>
 class FrontAssembly {
@@ -224,10 +90,18 @@ class FrontAssembly {
                            std::int64_t target_ld, int first_col, int last_col)
       : f(fronts), shape(front), shared(s), a(target), ld(target_ld), first(first_col), last(last_col) {}
 
-  /// Everything but zeros, which are there already. No two elements meet: every row of a front comes from one place.
-  __device__ void run(int rows) {
+  /// zero() writes zeros to all of it; the rest follows. No two elements meet: every row of a front comes from one place.
+  template <class Zero>
+  __device__ void run(int rows, Zero&& zero) {
+    const int at_once = min(batch, static_cast<int>(blockDim.x));
+    int units = units_of(0);  // loads that follow each other, beside the zeros
+    zero();
+    __syncthreads();
     own_rows();
-    children();
+    for (int base = 0; base < shape.child_count; base += at_once) {
+      if (base > 0) units = units_of(base);
+      take_units(units, at_once);
+    }
     right_hand_sides(rows);
   }
 
@@ -241,6 +115,7 @@ class FrontAssembly {
     const int lane = threadIdx.x % warp_size;
     for (int base = static_cast<int>(threadIdx.x) / warp_size * warp_size; base < shape.own_rows; base += blockDim.x) {
       const std::int64_t row = shape.first_row + base;
+      if (f.own_column[row] >= last) break;  // ascending
       const int mine = min(lane, shape.own_rows - base - 1);
       const int slot = f.own_slot[row + mine];
       const std::int64_t begin = f.row_begin[row];
@@ -275,45 +150,46 @@ class FrontAssembly {
     return low;
   }
 
-  /// What each child of a batch has in these columns is cut into units of a few columns by some rows.
-  __device__ void children() {
+  /// What a child of a batch, one to a thread, has in these columns is cut into units of a few columns by some rows.
+  __device__ int units_of(int base) {
+    const int thread = threadIdx.x;
+    if (thread >= batch || base + thread >= shape.child_count) return 0;
+    const int child = f.children[shape.children + base + thread];
+    const FrontShape& from = f.shapes[child];
+    const int cb_rows = from.packed < 0 ? 0 : f.states[child].cb_rows, cb_cols = from.cols - from.pivots;
+    if (cb_rows == 0) return 0;
+    const std::int32_t* const columns = f.parent_col + from.columns + from.pivots;
+    const int begin = first > 0 ? lower_bound(columns, cb_cols, first) : 0;
+    const int end = last < shape.cols ? lower_bound(columns, cb_cols, last) : cb_cols;
+    shared.child[thread] = child;
+    shared.first_col[thread] = begin;
+    shared.cols[thread] = end - begin;
+    return ((end - begin + unit_cols - 1) / unit_cols) * ((min(cb_rows, end) + unit_rows - 1) / unit_rows);
+  }
+
+  /// All units of a batch, a warp to each; units: of this thread's child. Ends with a barrier.
+  __device__ void take_units(int units, int at_once) {
     const int warps = static_cast<int>(blockDim.x) / warp_size, thread = threadIdx.x;
-    const int at_once = min(batch, static_cast<int>(blockDim.x));
-    for (int base = 0; base < shape.child_count; base += at_once) {
-      int units = 0;
-      if (thread < at_once && base + thread < shape.child_count) {
-        const int child = f.children[shape.children + base + thread];
-        const FrontShape& from = f.shapes[child];
-        const int cb_rows = from.packed < 0 ? 0 : f.states[child].cb_rows, cb_cols = from.cols - from.pivots;
-        const std::int32_t* const columns = f.parent_col + from.columns + from.pivots;
-        const int begin = cb_rows > 0 ? lower_bound(columns, cb_cols, first) : 0;
-        const int end = cb_rows > 0 ? lower_bound(columns, cb_cols, last) : 0;
-        shared.child[thread] = child;
-        shared.first_col[thread] = begin;
-        shared.cols[thread] = end - begin;
-        units = ((end - begin + unit_cols - 1) / unit_cols) * ((min(cb_rows, end) + unit_rows - 1) / unit_rows);
+    int total;
+    const int scanned = block_scan(units, total);
+    if (thread < at_once) shared.begin[thread + 1] = scanned;
+    if (thread == 0) shared.begin[0] = 0;
+    __syncthreads();
+    for (int u = thread / warp_size; u < total; u += warps) {
+      int low = 0, high = at_once - 1;  // the last child that begins at or before u
+      while (low < high) {
+        const int middle = (low + high + 1) / 2;
+        if (shared.begin[middle] <= u)
+          low = middle;
+        else
+          high = middle - 1;
       }
-      int total;
-      const int scanned = block_scan(units, total);
-      if (thread < at_once) shared.begin[thread + 1] = scanned;
-      if (thread == 0) shared.begin[0] = 0;
-      __syncthreads();
-      for (int u = thread / warp_size; u < total; u += warps) {
-        int low = 0, high = at_once - 1;  // the last child that begins at or before u
-        while (low < high) {
-          const int middle = (low + high + 1) / 2;
-          if (shared.begin[middle] <= u)
-            low = middle;
-          else
-            high = middle - 1;
-        }
-        const int groups = (shared.cols[low] + unit_cols - 1) / unit_cols, unit = u - shared.begin[low];
-        const int col = shared.first_col[low] + unit % groups * unit_cols;
-        take(shared.child[low], col, min(unit_cols, shared.first_col[low] + shared.cols[low] - col),
-             unit / groups * unit_rows);
-      }
-      __syncthreads();
+      const int groups = (shared.cols[low] + unit_cols - 1) / unit_cols, unit = u - shared.begin[low];
+      const int col = shared.first_col[low] + unit % groups * unit_cols;
+      take(shared.child[low], col, min(unit_cols, shared.first_col[low] + shared.cols[low] - col),
+           unit / groups * unit_rows);
     }
+    __syncthreads();
   }
 
   /// Rows first_row and following of columns col .. col + count - 1 of a child's contribution block, by one warp.

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // lay_out_fronts, assemble_fronts, finish_fronts: what surrounds the factorization of fronts in global memory. All of it
 // moves data: a front is written once as zeros, its children's contribution blocks are read once and written once.
-#include "backend/cuda/front.cuh"
+#include "backend/cuda/front_layout.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
 
 constexpr int most_threads = 256;
 
-/// Block x: a front. Blocks y share its rows and children.
+/// Block x: a front. Blocks y share its rows and children. Dynamic shared memory: `capacity` numbers.
 template <class T>
-__global__ void lay_out_kernel(const std::int32_t* condition, const Fronts<Cuda, T> f, const std::int32_t* list) {
+__global__ void lay_out_kernel(const std::int32_t* condition, const Fronts<Cuda, T> f, const std::int32_t* list,
+                               int capacity) {
   if (skipped(condition)) return;
+  using Layout = FrontLayout<T, 256>;
+  __shared__ typename Layout::Shared shared;
+  extern __shared__ std::int32_t s_work[];
   const int front = list[blockIdx.x];
   const FrontShape shape = f.shapes[front];
-  const int rows = FrontLayout<T>(f, shape).run(blockIdx.y, gridDim.y);
+  const int rows = Layout(f, shape, shared, s_work, capacity).run(blockIdx.y, gridDim.y);
   if (blockIdx.y == 0 && threadIdx.x == 0) f.states[front] = {0, rows, 0, 0, 0};
 }
 
@@ -54,10 +58,10 @@ __global__ void assemble_kernel(const std::int32_t* condition, const Fronts<Cuda
   const ShareOfColumns columns(share, shape.cols + f.rhs_cols);
   const int rows = f.states[share.front].rows;
   T* const a = f.storage + shape.matrix;
-  zero_columns(a, shape.ld, min(shape.ld, (rows + 31) / 32 * 32), columns.first, columns.last);
-  __syncthreads();
   Assembly(f, shape, shared, a + columns.first * std::int64_t{shape.ld}, shape.ld, columns.first, columns.last)
-      .run(rows);
+      .run(rows, [&] {
+        zero_columns(a, shape.ld, min(shape.ld, (rows + 31) / 32 * 32), columns.first, columns.last);
+      });
 }
 
 template <class T>
@@ -143,10 +147,16 @@ template <class T>
 void launch_lay_out_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
                            const FrontTasks<Cuda, std::int32_t>& list) {
   if (list.count == 0) return;
-  constexpr std::int32_t rows_of_block = 2048;
-  const auto blocks = static_cast<unsigned>(std::clamp<Index>(list.max_rows / rows_of_block, 1, 64));
-  lay_out_kernel<<<dim3(static_cast<unsigned>(list.count), blocks), threads_for(list), 0, launch.stream>>>(
-      launch.condition, fronts, list.tasks);
+  constexpr std::int32_t rows_of_block = 8192;
+  constexpr Index most_work = Index{1} << 14;  // numbers
+  const auto blocks = static_cast<unsigned>(std::clamp<Index>(list.max_rows / rows_of_block, 1, 16));
+  const Index work = std::min(list.max_rows + 2 * Index{list.max_cols}, most_work);
+  const std::size_t bytes = sizeof(std::int32_t) * static_cast<std::size_t>(work);
+  const unsigned threads = list.max_rows > 1024 ? 1024 : list.max_rows > 256 ? 512 : 128;
+  const auto kernel = lay_out_kernel<T>;
+  allow_shared_memory(kernel, bytes, "lay_out_fronts");
+  kernel<<<dim3(static_cast<unsigned>(list.count), blocks), threads, bytes, launch.stream>>>(
+      launch.condition, fronts, list.tasks, static_cast<int>(work));
   check_launch("lay_out_fronts");
 }
 

@@ -216,7 +216,7 @@ class BlockedFront {
   __device__ void next_block(int first, int row, bool keep_q) {
     const int cols = min(block_cols, whole.shape.cols - first);
     const int first_row = row / 8 * 8;
-    const int height = min(whole.rows, max(whole.f.stair[whole.shape.columns + first + cols - 1], row + cols));
+    const int height = min(whole.rows, max(whole.stair[first + cols - 1], row + cols));
     const int rows = (height - first_row + 7) / 8 * 8, slabs = (rows + warp_size - 1) / warp_size;
     with_slabs(slabs, [&](auto count) { factor_block<decltype(count)::value>(first, cols, first_row, rows, row, keep_q); });
   }
@@ -257,7 +257,7 @@ class BlockedFront {
       if (j < cols && row < whole.rows) {
         const bool may_drop = first + j < whole.shape.pivots;
         const int p = row - first_row;  // within the first slab
-        step<slabs>(a, t_row, j, p, may_drop ? whole.f.tolerance : -1.0, __shfl_sync(full_warp, exponent, j),
+        step<slabs>(a, t_row, j, p, may_drop ? whole.tolerance : -1.0, __shfl_sync(full_warp, exponent, j),
                     pivot_row[j]);
         if (pivot_row[j] == p) ++row;
         if (may_drop) progress.r_rows = row;

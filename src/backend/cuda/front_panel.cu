@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/cuda/front.cuh"
 #include "backend/cuda/front_panel.hpp"
 #include "backend/cuda/front_panel_columns.cuh"
 #include "backend/cuda/front_panel_products.cuh"
@@ -128,9 +129,10 @@ __device__ Panel<T> begin(const Fronts<Cuda, T>& f, FrontPanelTask task, const F
   panel.t = f.storage + shape.t + Index(first_col) * f.panel;
   panel.stair_of_lane = lane < panel.cols ? f.stair[shape.columns + first_col + lane] - state.position : 0;
   if (threadIdx.x < 32) {
-    const bool may_drop = lane < panel.cols && first_col + lane < shape.pivots && f.tolerance >= 0;
+    const double tolerance = tolerance_of(f);
+    const bool may_drop = lane < panel.cols && first_col + lane < shape.pivots && tolerance >= 0;
     const int exponent = may_drop && f.exponents != nullptr ? f.exponents[shape.first_col + first_col + lane] : 0;
-    limit[lane] = may_drop ? ldexp(f.tolerance, exponent) : -1.0;
+    limit[lane] = may_drop ? ldexp(tolerance, exponent) : -1.0;
   }
   const int last = __shfl_sync(0xffffffffu, panel.stair_of_lane, panel.cols - 1);
   panel.rows = min(panel.room, max(last, panel.cols));

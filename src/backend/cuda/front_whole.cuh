@@ -12,7 +12,8 @@ namespace qrane::backend::cuda {
 
 /// What step j of a Householder QR does, found from its column alone. The same decisions as sparse/front_qr.cpp.
 template <class T>
-struct Reflection {
+class Reflection {
+ public:
   T beta = 0, tau = 0, inverse = 0;  // v = [1; x inverse]
   double dropped = 0;                // square of the norm of what was dropped
   bool live = true;
@@ -21,8 +22,8 @@ struct Reflection {
   __device__ Reflection(T alpha, T tail, double tolerance, int exponent) : beta(alpha) {
     constexpr T least = sizeof(T) == 4 ? T(1e-34) : T(1e-290);  // squares below this underflow
     const T squares = fma(alpha, alpha, tail);
-    const T root = reciprocal_root(squares);
-    const T norm = squares > least ? squares * root : sqrt(squares);
+    const Roots roots = roots_of(squares, abs(alpha));
+    const T norm = tail <= least ? sqrt(squares) : squares * roots.norm;
     if (tolerance >= 0) {
       const double true_norm = exponent == 0 ? static_cast<double>(norm) : ldexp(static_cast<double>(norm), -exponent);
       if (true_norm <= tolerance) {
@@ -34,9 +35,34 @@ struct Reflection {
     }
     if (tail <= least) return;  // H = I; NaN goes on and spreads
     beta = -copysign(norm, alpha);
-    tau = fma(abs(alpha), root, T(1));  // (beta - alpha) / beta
-    inverse = copysign(reciprocal(abs(alpha) + norm), alpha);
+    tau = roots.tau;
+    inverse = copysign(roots.inverse, alpha);
   }
+
+ private:
+  struct Roots {
+    T norm, tau, inverse;  // 1 / norm; (beta - alpha) / beta; 1 / (size + norm)
+  };
+  __device__ static Roots roots_of(T squares, T size) {
+    if constexpr (sizeof(T) == 4) {
+      const T root = reciprocal_root(squares);
+      return {root, fma(size, root, T(1)), reciprocal(fma(squares, root, size))};
+    } else {  // both reciprocals begin from what 20 bits of the root say: everything waits for them
+      double rough, reciprocal;
+      asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(rough) : "d"(squares));
+      asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(reciprocal) : "d"(fma(size, rough, 1.0)));
+      const double e = fma(-squares * rough, rough, 1.0);
+      const double root = fma(fma(0.375, e, 0.5), rough * e, rough), tau = fma(size, root, 1.0);
+      const double f = fma(-tau, reciprocal, 1.0);
+      return {root, tau, root * fma(fma(f, f, f), reciprocal, reciprocal)};
+    }
+  }
+};
+
+/// What steps and warps ask for again and again, of a front that has at most so many columns.
+struct WholeColumns {
+  static constexpr int most = 256;
+  std::int32_t pivot[most], stair[most];
 };
 
 /// How far the factorization of a front has come, or what came of it.
@@ -51,15 +77,21 @@ struct FrontProgress {
 template <class T>
 class WholeFront {
  public:
+  /// near: shared memory for what is known of columns, if there are so few of them.
   __device__ WholeFront(const Fronts<Cuda, T>& fronts, const FrontShape& front_shape, int front_rows, T* s_matrix,
-                        int s_ld)
+                        int s_ld, WholeColumns& near)
       : f(fronts),
         shape(front_shape),
         a(s_matrix),
         ld(s_ld),
         rows(front_rows),
         all_cols(front_shape.cols + fronts.rhs_cols),
-        pivot(f.pivot + shape.columns) {}
+        tolerance(tolerance_of(fronts)),
+        pivot(is_near() ? near.pivot : f.pivot + shape.columns),
+        stair(is_near() ? near.stair : f.stair + shape.columns) {
+    if (is_near())
+      for (int j = threadIdx.x; j < shape.cols; j += blockDim.x) near.stair[j] = f.stair[shape.columns + j];
+  }
 
   __device__ void zero() const {
     for (int i = threadIdx.x; i < all_cols * ld; i += blockDim.x) a[i] = T(0);
@@ -68,7 +100,6 @@ class WholeFront {
   /// Column by column: every warp finds the reflector for itself and applies it to its columns, so that one barrier a
   /// column is enough. The column itself is finished one step later, when no warp reads it any more.
   __device__ void factor(bool keep_q) {
-    const std::int32_t* const stair = f.stair + shape.columns;
     Step last;
     int j = 0;
     for (; j < shape.cols && progress.row < rows; ++j) {
@@ -79,7 +110,7 @@ class WholeFront {
       T tail = 0;
       for (int i = row + 1 + lane; i < height; i += warp_size) tail = fma(x[i], x[i], tail);
       const bool pivotal = j < shape.pivots;
-      const Reflection<T> h(x[row], warp_sum(tail), pivotal ? f.tolerance : -1.0,
+      const Reflection<T> h(x[row], warp_sum(tail), pivotal ? tolerance : -1.0,
                             pivotal && f.exponents != nullptr ? f.exponents[shape.first_col + j] : 0);
       if (h.tau != T(0)) reflect(j, row, height, h);
       last = {j, row, height, h.beta, h.inverse};
@@ -105,6 +136,8 @@ class WholeFront {
     __syncthreads();
     store_panels();
     __syncthreads();
+    if (is_near())
+      for (int j = threadIdx.x; j < shape.cols; j += blockDim.x) f.pivot[shape.columns + j] = pivot[j];
     for (int j = warp; j < shape.cols; j += warps) store_column(j, keep_q);
     const std::int32_t* const ids = f.row_ids + shape.row_ids;
     for (int j = shape.cols; j < all_cols; ++j) {
@@ -150,7 +183,9 @@ class WholeFront {
   const FrontShape& shape;
   T* const a;
   const int ld, rows, all_cols;
+  const double tolerance;
   std::int32_t* const pivot;
+  const std::int32_t* const stair;
   FrontProgress progress;
 
   __device__ T* t_column(int j) const { return f.storage + shape.t + static_cast<std::int64_t>(j) * f.panel; }
@@ -201,8 +236,9 @@ class WholeFront {
   /// Rows of R of column j, asked by a whole warp.
   __device__ int rows_of_r(int j) const { return j >= progress.full_from ? rows : live_columns(pivot, j); }
 
+  __device__ bool is_near() const { return shape.cols <= WholeColumns::most; }
+
   __device__ void store_panels() const {
-    const std::int32_t* const stair = f.stair + shape.columns;
     for (int first = warp * f.panel; first < shape.cols; first += warps * f.panel) {
       const int last = min(first + f.panel, shape.cols) - 1;
       const int first_row = rows_of_r(first - 1), end = rows_of_r(last), before_last = rows_of_r(last - 1);
@@ -213,7 +249,7 @@ class WholeFront {
 
   /// R packed, the contribution block, and V with its ones and zeros; a warp.
   __device__ void store_column(int j, bool keep_q) const {
-    const FrontPanelState panel = f.panels[shape.panels + j / f.panel];
+    const int first_row = rows_of_r(j / f.panel * f.panel - 1);
     const T* const x = a + j * ld;
     const int count = rows_of_r(j), p = pivot[j];
     const bool pivotal = j < shape.pivots;
@@ -221,12 +257,13 @@ class WholeFront {
     T* const packed = f.r + shape.r + packed_offset(first, shape.r_bound) + std::int64_t{j - first} * shape.r_bound;
     for (int i = lane; i < (pivotal ? count : progress.r_rows); i += warp_size) packed[i] = x[i];
     T* const matrix = f.storage + shape.matrix + static_cast<std::int64_t>(j) * shape.ld;
-    T* const corner = f.storage + shape.corner + static_cast<std::int64_t>(j) * f.panel - panel.first_row;
+    T* const corner = f.storage + shape.corner + static_cast<std::int64_t>(j) * f.panel - first_row;
     for (int i = (keep_q ? 0 : pivotal ? count : progress.r_rows) + lane; i < count; i += warp_size)
-      (i < panel.first_row ? matrix : corner)[i] = x[i];
-    if (keep_q)
-      for (int i = panel.first_row + lane; i < panel.first_row + panel.height; i += warp_size)
-        matrix[i] = i < count - 1 || p < 0 ? T(0) : i == p ? T(1) : x[i];
+      (i < first_row ? matrix : corner)[i] = x[i];
+    if (!keep_q) return;
+    const int height = f.panels[shape.panels + j / f.panel].height;
+    for (int i = first_row + lane; i < first_row + height; i += warp_size)
+      matrix[i] = i < count - 1 || p < 0 ? T(0) : i == p ? T(1) : x[i];
   }
 
   const int lane = threadIdx.x % warp_size, warp = threadIdx.x / warp_size;

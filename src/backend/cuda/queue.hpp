@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <type_traits>
 
@@ -21,6 +22,7 @@
 #include "backend/fronts.hpp"
 
 struct CUevent_st;
+struct CUgraphExec_st;
 
 namespace qrane::backend::cuda {
 
@@ -76,6 +78,18 @@ class Queue {
   static constexpr bool has_side = true;
   Queue side() const;
   void follow(const Queue& other);
+  /// Optional in the vocabulary: queue `number` of those beside this one, for kernels and copies alone, made at the first
+  /// call. Urgent ones, which a number is always or never, go before the others where both have work.
+  Queue lane(int number, bool urgent) const;
+  /// Optional in the vocabulary: a place in the work of one queue that others can follow; made where there is none.
+  using Mark = Event;
+  void mark(Mark& mark);
+  void follow(const Mark& mark);
+  /// Optional in the vocabulary: what `work` gives to the queue that it is called with, and to lanes of that one which
+  /// follow it and which it follows in the end, is kept instead of done, and replay() queues all of it.
+  using Recording = std::shared_ptr<CUgraphExec_st>;
+  Recording recorded(const std::function<void(Queue&)>& work) const;
+  void replay(const Recording& recording);
   template <class T>
   Limits limits(T) const;
 

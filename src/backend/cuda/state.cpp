@@ -16,7 +16,7 @@ constexpr std::size_t cublas_workspace_bytes = std::size_t{32} << 20;  // what c
 
 }  // namespace
 
-State::State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes, bool urgent)
+State::State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes, bool urgent, bool bare)
     : device_(device), stream_(stream), owns_stream_(stream == nullptr) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -33,8 +33,10 @@ State::State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes, b
     limited_ = memory_limit_bytes > 0;
     memory_bytes_ = limited_ ? std::min(memory_limit_bytes, static_cast<std::int64_t>(total_bytes))
                              : static_cast<std::int64_t>(total_bytes);
-    open_pool();
-    open_cublas();
+    if (!bare) {
+      open_pool();
+      open_cublas();
+    }
   } catch (...) {
     close();
     throw;
@@ -55,6 +57,15 @@ std::shared_ptr<State> State::side(const std::shared_ptr<State>& main) {
   const std::lock_guard lock(main->mutex_);
   if (!main->side_) main->side_ = std::make_shared<State>(main->device_, nullptr, 0, true);
   return main->side_;
+}
+
+std::shared_ptr<State> State::lane(const std::shared_ptr<State>& main, int number, bool urgent) {
+  const std::lock_guard lock(main->mutex_);
+  const auto place = static_cast<std::size_t>(number);
+  if (main->lanes_.size() <= place) main->lanes_.resize(place + 1);
+  std::shared_ptr<State>& lane = main->lanes_[place];
+  if (!lane) lane = std::make_shared<State>(main->device_, nullptr, 0, urgent, true);
+  return lane;
 }
 
 void State::follow(State& other) {

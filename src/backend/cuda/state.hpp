@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "backend/cuda/status.hpp"
 
@@ -41,8 +42,8 @@ class DeviceScope {
 
 class State {
  public:
-  /// `urgent`: an own stream goes before those of default priority.
-  State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes, bool urgent = false);
+  /// `urgent`: an own stream goes before those of default priority. A bare state has neither pool nor cuBLAS.
+  State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes, bool urgent = false, bool bare = false);
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -54,6 +55,8 @@ class State {
 
   /// The state of the queue beside that of `main`, made at the first call. It keeps nothing of main's alive.
   static std::shared_ptr<State> side(const std::shared_ptr<State>& main);
+  /// Likewise, bare, by number; a number is always urgent or never.
+  static std::shared_ptr<State> lane(const std::shared_ptr<State>& main, int number, bool urgent);
   /// Work given to this stream from now on starts after what `other` has been given so far.
   void follow(State& other);
 
@@ -82,6 +85,7 @@ class State {
   void* cublas_workspace_ = nullptr;
   cudaEvent_t reached_ = nullptr;  // where the stream was when another began to follow
   std::shared_ptr<State> side_;
+  std::vector<std::shared_ptr<State>> lanes_;
   std::mutex mutex_;               // matrices may be freed by another thread than the queue's
   std::unordered_map<std::byte*, std::int64_t> sizes_;
   std::int64_t used_bytes_ = 0;
