@@ -428,7 +428,7 @@ class Planner {
     Index size[5] = {};
     for (Index r = 0; r < out_.rounds(); ++r) {
       for (int step = 0; step < front_steps; ++step)
-        for (int its_class = classes - 1; its_class >= 0; --its_class) {
+        for (int its_class = is_common(static_cast<FrontStep>(step)) ? 0 : classes - 1; its_class >= 0; --its_class) {
           const Index b = bucket(static_cast<std::int32_t>(r), static_cast<FrontStep>(step), its_class);
           FrontLaunch& launch = launches[at(b)];
           if (launch.count == 0) continue;
