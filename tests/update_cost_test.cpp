@@ -161,6 +161,23 @@ TEST(UpdateCost, CloseRacesGoToRefactoring) {
 }
 
 /// The prediction of a fresh factorization: of the right size against measurements of an H200 (docs/performance.md).
+TEST(UpdateCost, AnImplicitQThatUpdatesHaveLengthenedIsMadeAnewInTheEnd) {
+  const auto predicted = [](const UpdateShape& s) {
+    return of(update::candidates(profile(Backend::cuda), s), UpdateMethod::orthogonal).predicted_ms;
+  };
+  for (const Change change : all_changes) {
+    UpdateShape s = shape(change, QForm::implicit, 4000, 1000, 0, 1, true), longer = s;
+    longer.q_steps = 64;
+    const bool passes_through_q = change != Change::insert_rows && change != Change::delete_columns;
+    if (passes_through_q) EXPECT_GT(predicted(longer), predicted(s)) << to_string(change);
+    else EXPECT_EQ(predicted(longer), predicted(s)) << to_string(change);
+  }
+  UpdateShape s = shape(Change::delete_rows, QForm::implicit, 4000, 1000, 0, 1, true);
+  EXPECT_EQ(chosen(s), UpdateMethod::orthogonal);
+  s.q_steps = 1000;
+  EXPECT_EQ(chosen(s), UpdateMethod::refactor);
+}
+
 TEST(UpdateCost, PredictsFreshFactorizationsOfAnH200) {
   plan::DeviceProfile h200 = profile(Backend::cuda);
   auto tables = std::make_shared<tuning::Tables>();

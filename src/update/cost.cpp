@@ -180,6 +180,7 @@ class Prices {
   void orthogonal(Price& price) const {
     const double q_rows = rows_of_q(), c = std::min(m_, n_), bottom = std::max(m_ - n_, 0.0);
     const bool implicit = shape_.form == QForm::implicit || shape_.form == QForm::lapack;
+    apply_stages(price);
     switch (shape_.change) {
       case Change::insert_rows:
         if (p_ > n_) small_factor(price, p_, n_);  // more rows than columns become a triangle first
@@ -235,7 +236,14 @@ class Prices {
     if (root * root > 0.97) orthogonal(price);
   }
 
+  /// Rows that leave and columns that enter pass through Q, and so through all that updates have made of it.
+  void apply_stages(Price& price) const {
+    const bool passes = shape_.change != Change::insert_rows && shape_.change != Change::delete_columns;
+    if (passes) price.steps(static_cast<double>(shape_.q_steps));
+  }
+
   void trailing(Price& price) const {
+    apply_stages(price);
     const double c = std::max(std::min(m_, n_) - k_, 0.0);  // positions that are factored anew
     if (shape_.change == Change::delete_columns) {
       const double left = std::max(n_ - k_ - p_, 0.0);

@@ -26,6 +26,7 @@ struct UpdateShape {
   bool updated = false;      // UpdateOptions::updated is lent
   bool attached = false;     // right-hand sides are
   int block_cols = 0;        // UpdateOptions::block_cols
+  Index q_steps = 0;         // dependent steps by which earlier updates lengthened an implicit Q's application
 
   bool operator==(const UpdateShape&) const = default;
   Index rows_after() const {

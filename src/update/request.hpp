@@ -20,6 +20,7 @@ struct Subject {
   Index m = 0, n = 0;
   Index nrhs = 0;  // attached
   QForm form = QForm::thin;
+  Index q_steps = 0;  // as UpdateShape's
 };
 
 template <class T>
@@ -35,6 +36,7 @@ UpdateShape shape_of(const qrane::detail::UpdateRequest<T>& r, const Subject& s)
   shape.updated = r.options.updated.rows > 0 || r.options.updated.cols > 0;
   shape.attached = s.nrhs > 0;
   shape.block_cols = r.options.block_cols;
+  shape.q_steps = s.q_steps;
   return shape;
 }
 

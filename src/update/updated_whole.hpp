@@ -79,7 +79,9 @@ class UpdatedWhole {
   double drift(MatrixView<const T> a);
 
  private:
-  Subject subject() const { return {store_.m, store_.n, attached_ ? b_.matrix.cols : 0, plan_.q}; }
+  Subject subject() const {
+    return {store_.m, store_.n, attached_ ? b_.matrix.cols : 0, plan_.q, q_ ? q_->added_steps() : 0};
+  }
   struct RightSides {
     Buffer<B> memory;
     Mat matrix;

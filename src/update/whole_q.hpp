@@ -66,6 +66,8 @@ class WholeQ {
   virtual void clear() = 0;
   /// Elements that it is made of.
   virtual Index elements() const = 0;
+  /// Dependent steps that updates have added to the application of Q.
+  virtual Index added_steps() const { return 0; }
 };
 
 /// A factorization of its own, of block x p, run: its triangle goes back to the block's top, zeros below.
