@@ -247,7 +247,8 @@ struct FactorOptions {
                                  ///< that is used, which staging in host memory keeps down to that (never less than the
                                  ///< largest front); 0: what is free there. Solves there take index lists and, for each
                                  ///< right-hand side at hand, some vectors beside it
-  /// Called now and then from the thread that called factor or refactor; what it throws ends the factorization.
+  /// Called at the beginning, now and then, and at the end from the thread that called factor or refactor; what it throws
+  /// ends the factorization.
   std::function<void(double done_flops, double flops)> on_progress;
 };
 

@@ -199,6 +199,7 @@ class DeviceNumeric final : public Factors<T> {
       return;
     }
     Progress progress(options_.on_progress, symbolic_->facts.flops);
+    progress.begin();
     const std::vector<double> flops = flops_by_round();
     const Index rounds = memory_.plan.rounds();
     moved_bytes_ += rounds_.run(tables_, memory_, options_.keep_q, [&](Index r) {

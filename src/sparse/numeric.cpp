@@ -92,6 +92,7 @@ bool Numeric<T>::run(const T* user_values, T* rhs, Index rhs_cols) {
   rhs_cols_ = rhs_cols;
   progress_.emplace(options_.on_progress, symbolic_->facts.flops);
   try {
+    progress_->begin();
     factor_all();
     ran_ = true;
     progress_->finish();

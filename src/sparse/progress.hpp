@@ -24,6 +24,10 @@ class Progress {
     next_ = done + flops_ / 400;
     callback_(std::min(done, flops_), flops_);
   }
+  /// The callback hears of the beginning and of the end in any case, however little of the work its thread did itself.
+  void begin() const {
+    if (callback_) callback_(0, flops_);
+  }
   void finish() const {
     if (callback_) callback_(flops_, flops_);
   }
