@@ -130,7 +130,8 @@ typedef enum qrane_processor {
   QRANE_PROCESSOR_DEVICE = 2 /* the context's device by its kernels, whatever the size */
 } qrane_processor;
 
-/* Called from the thread that factors, at the beginning, now and then, and at the end: flops that are done, and all of them. */
+/* Called from the thread that factors, at the beginning, now and then, and at the end: flops that are done, and all of
+   them. */
 typedef void (*qrane_progress)(double done_flops, double flops, void* user);
 
 typedef struct qrane_sparse_options {
