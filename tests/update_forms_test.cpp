@@ -334,6 +334,22 @@ TYPED_TEST(UpdateForms, OutOfMemoryChangesNothing) {
   }
 }
 
+/// What passes through an implicit Q takes longer with every update, and the plan knows it.
+TYPED_TEST(UpdateForms, PlansSeeHowLongAnImplicitQIs) {
+  using T = typename TypeParam::Scalar;
+  Tracked<T> f = this->track(random_normal<T>(90, 40, 71), QForm::implicit);
+  const auto predicted = [&] {
+    for (const UpdateCandidate& c : f.f.plan_update(Change::delete_rows, 0, 1).candidates)
+      if (c.method == UpdateMethod::orthogonal) return c.predicted_ms;
+    return -1.0;
+  };
+  const double fresh = predicted();
+  f.change(Change::delete_rows, 3, 1, 0);
+  f.change(Change::insert_rows, 0, 1, 72);
+  EXPECT_GT(predicted(), fresh);
+  this->expect_good(f, "a row out, a row in");
+}
+
 TYPED_TEST(UpdateForms, PlansSayWhatWouldBeDone) {
   using T = typename TypeParam::Scalar;
   for (QForm form : {QForm::thin, QForm::full, QForm::implicit, QForm::none}) {
