@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of the forms that have all of Q (full, implicit, lapack), A + U Vᵀ in every form, and drift.
+#include "support/every_nth.hpp"
 #include "support/measures.hpp"
 #include "support/updates.hpp"
 
@@ -49,12 +50,14 @@ TYPED_TEST(UpdateForms, EveryChangeOfEveryShape) {
   const std::vector<Shape> shapes = this->thorough
                                         ? std::vector<Shape>{{40, 12}, {13, 12}, {12, 12}, {7, 12}, {1, 1}, {90, 37}}
                                         : std::vector<Shape>{{40, 12}, {7, 12}};
+  EveryNth cases(53);
   for (const Shape& s : shapes)
     for (QForm form : whole_forms) {
       const Dense<T> a = random_normal<T>(s.rows, s.cols, 3);
       for (Change change : all_changes)
         for (Index p : this->thorough ? std::vector<Index>{0, 1, 4, 35, 60} : std::vector<Index>{1, 35})
           for (Index k : places(a, change, p)) {
+            if (cases.skip()) continue;
             Tracked<T> f = this->track(a, form);
             f.change(change, k, p, 7);
             this->expect_good(f, detail::concat(to_string(s), ", ", to_string(change), ", k = ", k, ", p = ", p));
@@ -64,16 +67,18 @@ TYPED_TEST(UpdateForms, EveryChangeOfEveryShape) {
 
 TYPED_TEST(UpdateForms, WindowsOfAnyWidthAndMethods) {
   using T = typename TypeParam::Scalar;
-  const Dense<T> a = random_normal<T>(60, 20, 5);
+  const Dense<T> a = small_run() ? random_normal<T>(27, 9, 5) : random_normal<T>(60, 20, 5);
+  EveryNth cases(5);
   for (QForm form : {QForm::full, QForm::implicit})
     for (Change change : all_changes)
       for (Index k : places(a, change, 5)) {
         for (int block : {1, 3, 8}) {
+          if (cases.skip()) continue;
           Tracked<T> f = this->track(a, form);
           f.change(change, k, 5, 9, UpdateMethod::orthogonal, block);
           this->expect_good(f, detail::concat(to_string(change), ", k = ", k, ", windows of ", block));
         }
-        if (change == Change::insert_rows || change == Change::delete_rows) continue;
+        if (change == Change::insert_rows || change == Change::delete_rows || cases.skip()) continue;
         Tracked<T> f = this->track(a, form);
         EXPECT_EQ(f.change(change, k, 5, 9, UpdateMethod::trailing).method, UpdateMethod::trailing);
         this->expect_good(f, detail::concat(to_string(change), ", k = ", k, ", trailing"));
@@ -82,10 +87,12 @@ TYPED_TEST(UpdateForms, WindowsOfAnyWidthAndMethods) {
 
 TYPED_TEST(UpdateForms, HostileInputs) {
   using T = typename TypeParam::Scalar;
+  EveryNth cases(13);
   for (const auto& input : hostile::inputs<T>())
     for (QForm form : {QForm::full, QForm::implicit}) {
       const Dense<T> all = input.make(45, 25, 11);
       for (Change change : all_changes) {
+        if (cases.skip()) continue;
         const bool is_rows = change == Change::insert_rows || change == Change::delete_rows;
         const Dense<T> a =
             top_left(all, change == Change::insert_rows ? 40 : 45, change == Change::insert_columns ? 20 : 25);
@@ -99,7 +106,7 @@ TYPED_TEST(UpdateForms, HostileInputs) {
 
 TYPED_TEST(UpdateForms, ManyChangesOneAfterAnother) {
   using T = typename TypeParam::Scalar;
-  const int changes = this->thorough ? 200 : 30;
+  const int changes = small_run() ? 12 : this->thorough ? 200 : 30, checked_every = small_run() ? 12 : 20;
   for (QForm form : whole_forms) {
     Tracked<T> f = this->track(random_normal<T>(45, 15, 21), form);
     f.attach(random_normal<T>(45, 2, 22));
@@ -112,7 +119,7 @@ TYPED_TEST(UpdateForms, ManyChangesOneAfterAnother) {
       const Change change = rows ? (in ? Change::insert_rows : Change::delete_rows)
                                  : (in ? Change::insert_columns : Change::delete_columns);
       f.change(change, random.below(in ? size + 1 : size - p + 1), p, 1000 + i);
-      if (i % 20 != 19) continue;
+      if ((i + 1) % checked_every != 0) continue;
       ASSERT_TRUE(this->good(f)) << "after " << i + 1 << " changes, " << to_string(form);
       ASSERT_TRUE(f.solves()) << "after " << i + 1 << " changes, " << to_string(form);
     }
@@ -173,10 +180,12 @@ TYPED_TEST(UpdateForms, RankKUpdates) {
   const std::vector<Shape> shapes = this->thorough
                                         ? std::vector<Shape>{{40, 12}, {13, 12}, {12, 12}, {7, 12}, {1, 1}, {90, 37}}
                                         : std::vector<Shape>{{40, 12}, {7, 12}};
+  EveryNth cases(23);
   for (const Shape& s : shapes)
     for (QForm form : {QForm::thin, QForm::full, QForm::implicit, QForm::none})
       for (Index p : {0, 1, 4, 20, 50})
         for (const char* kind : {"random", "in range", "zero"}) {
+          if (cases.skip()) continue;
           const Dense<T> a = random_normal<T>(s.rows, s.cols, 3), v = random_normal<T>(s.cols, p, 6);
           Dense<T> u = random_normal<T>(s.rows, p, 5);
           if (kind[0] == 'i') u = multiply(a, random_normal<T>(s.cols, p, 8));

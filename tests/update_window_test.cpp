@@ -82,7 +82,7 @@ TYPED_TEST_SUITE(UpdateWindow, Everywhere, Names);
 
 TYPED_TEST(UpdateWindow, ROfAWindowAfterThousandsOfRowsIsAsGoodAsAFreshOne) {
   using T = typename TypeParam::Scalar;
-  const Index steps = TestFixture::thorough ? 3000 : 100;
+  const Index steps = small_run() ? 30 : TestFixture::thorough ? 3000 : 100;
   for (const Index p : {Index{1}, Index{9}}) {  // one launch does a few rows, a chain does more
     Stream<T> stream(steps * p + 80, 12, 2, 80);
     auto f = TestFixture::factor(stream.a(), QForm::none);
@@ -97,7 +97,7 @@ TYPED_TEST(UpdateWindow, ROfAWindowAfterThousandsOfRowsIsAsGoodAsAFreshOne) {
 
 TYPED_TEST(UpdateWindow, QueuedStepsGiveTheSame) {
   using T = typename TypeParam::Scalar;
-  const Index steps = TestFixture::thorough ? 500 : 60;
+  const Index steps = small_run() ? 60 : TestFixture::thorough ? 500 : 60;
   Stream<T> stream(steps + 100, 16, 1, 100);
   const Dense<T> a = stream.a(), b = stream.right();
   auto f = TestFixture::factor(a, QForm::none);
@@ -112,7 +112,7 @@ TYPED_TEST(UpdateWindow, QueuedStepsGiveTheSame) {
 
 TYPED_TEST(UpdateWindow, ThinQOfAWindowStaysOrthonormal) {
   using T = typename TypeParam::Scalar;
-  const Index steps = TestFixture::thorough ? 400 : 40;
+  const Index steps = small_run() ? 12 : TestFixture::thorough ? 400 : 40;
   for (const Index p : {Index{1}, Index{7}}) {
     Stream<T> stream(steps * p + 90, 14, 3, 90);
     const Dense<T> b = stream.right();
