@@ -195,15 +195,23 @@ inline FrontMatrixCase front_case(std::string name, const Triplets& a, bool merg
 }
 
 /// Trees deep and flat, tall and wide, fronts of one panel and of several; ranks full and not, so that fronts have
-/// other rows than the analysis says; zero rows; rows that run out.
+/// other rows than the analysis says; zero rows; rows that run out. In a small run of random ones one of each kind, half
+/// as long and twice as dense.
 inline std::vector<FrontMatrixCase> front_cases() {
-  using qrane::test::random_sparse;
+  const auto random = [](Index rows, Index cols, double density, unsigned seed) {
+    const Index part = small_run() ? 2 : 1;
+    return qrane::test::random_sparse(rows / part, cols / part, density * double(part), seed);
+  };
   std::vector<FrontMatrixCase> all;
   for (unsigned seed = 0; seed < 3; ++seed) {
-    all.push_back(front_case("tall " + std::to_string(seed), random_sparse(120, 60, 0.04, seed), false, -1));
-    all.push_back(front_case("square " + std::to_string(seed), random_sparse(90, 90, 0.03, 10 + seed), false, -1));
-    all.push_back(front_case("wide " + std::to_string(seed), random_sparse(50, 90, 0.05, 20 + seed), true, -1));
-    Triplets dependent = random_sparse(150, 100, 0.03, 30 + seed);
+    const auto add = [&](unsigned seed_in_small, const std::string& name, const Triplets& a, bool merge, double tolerance) {
+      if (!small_run() || seed == seed_in_small)
+        all.push_back(front_case(name + " " + std::to_string(seed), a, merge, tolerance));
+    };
+    add(0, "tall", random(120, 60, 0.04, seed), false, -1);
+    add(1, "square", random(90, 90, 0.03, 10 + seed), false, -1);
+    add(2, "wide", random(50, 90, 0.05, 20 + seed), true, -1);
+    Triplets dependent = random(150, 100, 0.03, 30 + seed);
     // every fifth column a multiple of the one before, every seventh row zero
     std::vector<std::vector<std::size_t>> of_column(std::size_t(dependent.cols));
     for (std::size_t k = 0; k < dependent.row.size(); ++k) of_column[std::size_t(dependent.col[k])].push_back(k);
@@ -214,15 +222,15 @@ inline std::vector<FrontMatrixCase> front_cases() {
     }
     for (std::size_t k = 0; k < dependent.row.size(); ++k)
       if (dependent.row[k] % 7 == 3) dependent.value[k] = 0;
-    all.push_back(front_case("dependent " + std::to_string(seed), dependent, seed == 1, 1e-4));
+    add(1, "dependent", dependent, seed == 1, 1e-4);
   }
   all.push_back(front_case("one column", {6, 1, {5, 0, 3}, {0, 0, 0}, {1.0, 2.0, -1.0}}, true, -1));
   all.push_back(front_case("one row", {1, 6, {0, 0, 0}, {4, 0, 2}, {1.0, 2.0, -1.0}}, true, 0));
-  Triplets zeros = random_sparse(30, 20, 0.2, 40);
+  Triplets zeros = qrane::test::random_sparse(30, 20, 0.2, 40);
   std::fill(zeros.value.begin(), zeros.value.end(), 0.0);
   all.push_back(front_case("zeros kept", zeros, true, -1));
   all.push_back(front_case("zeros dropped", zeros, true, 0));
-  all.push_back(front_case("larger fronts", random_sparse(300, 150, 0.04, 50), true, -1));
+  all.push_back(front_case("larger fronts", random(300, 150, 0.04, 50), true, -1));
   return all;
 }
 

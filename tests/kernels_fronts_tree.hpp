@@ -127,7 +127,7 @@ class FrontTrees : public FrontKernels<Case> {
   template <class F>
   void check(F&& walk) {
     for (const FrontMatrixCase& c : front_cases())
-      for (const std::int32_t rhs_cols : {0, 3}) {
+      for (const std::int32_t rhs_cols : in_turn({0, 3})) {
         SCOPED_TRACE(c.name + ", " + std::to_string(rhs_cols) + " right-hand sides");
         HostFronts<T> h = fronts_of<T>(c.symbolic, c.values, rhs_cols);
         h.tolerance = c.tolerance;

@@ -80,7 +80,7 @@ TYPED_TEST(Kernels, MakesRotationsThatTriangularizeAStrip) {
 TYPED_TEST(Kernels, RotatesRowsAsDefined) {
   using T = typename TestFixture::T;
   for (const Wavefronts& shape : rotation_shapes())
-    for (int flags = 0; flags < 4; ++flags) {
+    for (const int flags : in_turn(numbers(4))) {
       SCOPED_TRACE(testing::Message() << shape.waves << " waves, " << shape.cols << " columns, " << shape.heights
                                       << " steps, flags " << flags);
       Rotations<typename TestFixture::B, T> found;

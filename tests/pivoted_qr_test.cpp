@@ -93,7 +93,7 @@ TYPED_TEST(PivotedQr, RandomizedPivotsAreGood) {
       this->expect_pivoted(input.make(s.rows, s.cols, 5), options);
     }
   // several blocks, and a spectrum that falls through all of them
-  const Index n = small_run() ? 140 : 290;
+  const Index n = small_run() ? 132 : 290;
   const auto a = geometric_spectrum<T>(n + 10, n, sizeof(T) == 4 ? 1e4 : 1e10, 6);
   auto f = this->factored(a, options);
   const auto columns = f.permutation();
@@ -103,8 +103,9 @@ TYPED_TEST(PivotedQr, RandomizedPivotsAreGood) {
   this->expect_falling(a, r, 10);
   PivotOptions exact;
   exact.pivoting = Pivoting::exact;
+  if (small_run()) exact.max_rank = 40;
   const auto best = this->host(this->factored(a, exact).r());
-  for (Index j = 0; j < n; ++j) {
+  for (Index j = 0; j < best.rows; ++j) {
     EXPECT_LE(std::abs(r(j, j)), 10 * std::abs(best(j, j))) << j;
     EXPECT_GE(std::abs(r(j, j)), std::abs(best(j, j)) / 10) << j;
   }

@@ -50,7 +50,7 @@ TYPED_TEST(QrGuard, HoldsOverEveryCondition) {
       std::set<Stage> seen;
       Stage before = Stage::one_pass;
       const double step = sizeof(T) == 4 ? 4 : 40;
-      for (double condition = 1; condition < last; condition *= small_run() ? step * step : step) {
+      for (double condition = 1; condition < last; condition *= small_run() ? step * step * step : step) {
         SCOPED_TRACE(std::string(qrane::to_string(form)) + ", condition " + std::to_string(condition));
         const auto a = geometric_spectrum<T>(m, n, condition, 77);
         auto f = this->factored(a, form);

@@ -23,24 +23,25 @@ using sparse::SparseSolution;
 
 /// Singletons, subtrees, and a root of several blocks and panels; `deficient`: columns that others make up.
 Triplets matrix(bool deficient) {
-  Triplets a{2600, 1040, {}, {}, {}};
+  const Index n = small_run() ? 250 : 1000;  // beside the singletons
+  Triplets a{40 + n * 64 / 25, n + 40, {}, {}, {}};
   std::mt19937 generator(7);
   std::uniform_real_distribution<double> value(-1, 1);
-  std::uniform_int_distribution<Index> local(0, 149), far(600, 999), any(0, 999);
+  std::uniform_int_distribution<Index> local(0, n * 3 / 20 - 1), far(n * 3 / 5, n - 1), any(0, n - 1);
   const auto source = [&](Index j) { return deficient && j % 37 == 5 ? j - 5 : j; };
   for (Index i = 40; i < a.rows; ++i) {
-    const Index group = i % 4 * 150;
+    const Index group = i % 4 * (n * 3 / 20);
     for (int k = 0; k < 5; ++k) {
       const Index j = k < 3 ? group + local(generator) : far(generator);
       const double v = value(generator);
       a.add(i, j, v);
       if (source(j) != j) a.value.back() = 0;
     }
-    a.add(i, i % 1000, source(i % 1000) != i % 1000 ? 0.0 : 4.0);
+    a.add(i, i % n, source(i % n) != i % n ? 0.0 : 4.0);
   }
-  for (Index k = 0; k < 40; ++k) {  // singletons 1000 .. 1039, each with entries in others and in columns of fronts
-    a.add(k, 1000 + k, 3 + value(generator));
-    if (k > 0) a.add(k, 1000 + k / 2, value(generator));
+  for (Index k = 0; k < 40; ++k) {  // the singletons, each with entries in others and in columns of fronts
+    a.add(k, n + k, 3 + value(generator));
+    if (k > 0) a.add(k, n + k / 2, value(generator));
     a.add(k, any(generator), value(generator));
   }
   return a;
@@ -222,17 +223,19 @@ TYPED_TEST(SparseDeviceUses, QAndItsTranspose) {
       EXPECT_LE(std::sqrt(gap), unit * std::sqrt(length)) << "column " << j;
     }
     // columns of A: Qᵀ A P = R
+    const Index apart = small_run() ? 30 : 100;
     const auto r = f.r();
     const std::vector<Index> permutation = f.permutation();
     Dense<T> a(p.a.rows, 8);
     for (std::size_t k = 0; k < p.values.size(); ++k)
       for (Index j = 0; j < a.cols; ++j)
-        if (p.a.col[k] == permutation[static_cast<std::size_t>(j * 100)]) a(p.a.row[k], j) += p.values[k];
+        if (p.a.col[k] == permutation[static_cast<std::size_t>(j * apart)]) a(p.a.row[k], j) += p.values[k];
     const Dense<T> before = a;
     f.apply_qt(a.view());
     for (Index j = 0; j < a.cols; ++j) {
       std::vector<W> gap(a.column(j), a.column(j) + a.rows);
-      for (Index q = r.pointers[static_cast<std::size_t>(j * 100)]; q < r.pointers[static_cast<std::size_t>(j * 100) + 1]; ++q)
+      const auto mine = static_cast<std::size_t>(j * apart);
+      for (Index q = r.pointers[mine]; q < r.pointers[mine + 1]; ++q)
         gap[static_cast<std::size_t>(r.row_indices[static_cast<std::size_t>(q)])] -= r.values[static_cast<std::size_t>(q)];
       const std::vector<W> column(before.column(j), before.column(j) + a.rows);
       EXPECT_LE(TestFixture::norm(gap), 2 * unit * TestFixture::norm(column)) << "column " << j;

@@ -18,14 +18,15 @@ using sparse::FactorFacts;
 using sparse::FactorOptions;
 using sparse::KeepQ;
 
-/// Twelve subtrees that meet in twenty columns, and these in a front of many rows.
+/// Twelve subtrees (five in a small run) that meet in twenty columns, and these in a front of many rows.
 Triplets bushy(bool deficient) {
-  Triplets a{1200, 620, {}, {}, {}};
-  for (Index group = 0; group < 12; ++group) {
+  const Index groups = small_run() ? 5 : 12;
+  Triplets a{100 * groups, 50 * groups + 20, {}, {}, {}};
+  for (Index group = 0; group < groups; ++group) {
     const Triplets block = random_sparse(100, 50, 0.1, 44 + static_cast<unsigned>(group));
     for (std::size_t k = 0; k < block.value.size(); ++k)
       a.add(100 * group + block.row[k], 50 * group + block.col[k], block.value[k]);
-    for (Index i = 0; i < 60; ++i) a.add(100 * group + i, 600 + (i * 7 + group) % 20, 0.5 + static_cast<double>(i % 3));
+    for (Index i = 0; i < 60; ++i) a.add(100 * group + i, 50 * groups + (i * 7 + group) % 20, 0.5 + static_cast<double>(i % 3));
   }
   if (deficient)
     for (std::size_t k = 0; k < a.value.size(); ++k)
@@ -118,7 +119,8 @@ TYPED_TEST(SparseLimits, SameBitsDownToOneFrontAlone) {
   using Problem = typename TestFixture::Problem;
   const Context& context = TestFixture::context();
   int most_stages = 1;
-  for (const Triplets& triplets : {bushy(false), bushy(true), dense_top()}) {
+  for (const Triplets& triplets : small_run() ? std::vector{bushy(true), dense_top()}
+                                              : std::vector{bushy(false), bushy(true), dense_top()}) {
     const Problem a(triplets);
     const Dense<T> b = random_normal<T>(triplets.rows, 2, 6);
     sparse::AnalyzeOptions analyze;
@@ -130,8 +132,9 @@ TYPED_TEST(SparseLimits, SameBitsDownToOneFrontAlone) {
       EXPECT_EQ(free.facts.stages, 1);
       const Index least = TestFixture::least(analysis, a, options), most = free.facts.peak_bytes;
       ASSERT_LT(least, most);
-      for (const Index limit : {most, least + (most - least) * 3 / 4, least + (most - least) / 2, least + (most - least) / 4,
-                                least + (most - least) / 16, least}) {
+      const Index span = most - least;
+      for (const Index limit :
+           in_turn({least, least + span / 16, least + span / 4, least + span / 2, least + span * 3 / 4, most})) {
         SCOPED_TRACE(::testing::Message() << "limit " << limit << " of " << most
                                           << (keep == KeepQ::keep ? ", Q kept" : ""));
         options.memory_limit_bytes = limit;
