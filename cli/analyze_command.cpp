@@ -8,6 +8,7 @@
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
 #include <cli/outputs.hpp>
+#include <cli/sparse.hpp>
 #include <cli/tree_picture.hpp>
 #include <io/matrix_file.hpp>
 #include <qrane/sparse_qr.hpp>
@@ -113,9 +114,8 @@ Json facts_json(const AnalysisFacts& f) {
 
 int run(const AnalyzeCommandOptions& options) {
   AnalyzeOptions how;
-  how.ordering = ordering_from_string(options.ordering);
-  detail::check(how.ordering != Ordering::given, ErrorCode::invalid_argument,
-                "--ordering given: permutations are given to the library, not here");
+  how.ordering = pick_ordering(options.ordering);
+  check_memory_limit(options.memory_limit_bytes);
   if (!options.picture.empty()) io::check_picture_path(options.picture);
   const Precision precision = pick_precision(options.common, Precision::f64);
   check_outputs({{"--picture", options.picture, false}, {"--json", options.common.json, false}});
@@ -159,11 +159,10 @@ Command add_analyze_command(CLI::App& parent) {
   auto options = std::make_shared<AnalyzeCommandOptions>();
   CLI::App* app = parent.add_subcommand("analyze", "what a sparse QR will cost: ordering, tree, counts");
   app->add_option("A", options->a, "matrix file; of a dense one the nonzeros")->required();
-  app->add_option("--ordering", options->ordering, "automatic, colamd, amd, metis or natural")->type_name("NAME");
+  add_ordering_option(*app, options->ordering);
   app->add_option("--picture", options->picture, "draw the tree of fronts here: .svg or .png")->type_name("FILE");
   app->add_option("--memory-limit", options->memory_limit_bytes,
                   "bytes of device memory: says how many stages a factorization takes, and colours the picture by them")
-      ->check(CLI::NonNegativeNumber)
       ->type_name("BYTES");
   add_common_options(*app, options->common);
   return {app, [options] { return run(*options); }};

@@ -67,7 +67,7 @@ Command add_background_command(CLI::App& parent) {
   add_method_options(*app, *options);
   add_common_options(*app, options->common);
   app->footer("Works in f32 unless told otherwise. Ctrl-C stops at the next iteration and keeps the finished windows;\n"
-              "a second one ends at once.");
+              "a second one, half a second later or more, ends at once.");
   return {app, [options] { return run(*options); }};
 }
 

@@ -1,33 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cli/interrupt.hpp>
 
-#include <signal.h>
+#include <time.h>
 
+#include <io/partial_file.hpp>
 #include <qrane/error.hpp>
 
 namespace qrane::cli {
 namespace {
 
-volatile sig_atomic_t signalled = 0;
+constexpr int numbers[] = {SIGINT, SIGTERM};
 
-void remember(int) { signalled = 1; }
+volatile sig_atomic_t guarded = 0, signalled = 0;
+timespec first_signal;
 
-void handle(void (*handler)(int)) {
+double seconds_since(const timespec& then) {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec - then.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec - then.tv_nsec);
+}
+
+/// Calls nothing but what a signal handler may.
+void handle(int number) {
+  if (guarded && !signalled) {
+    ::clock_gettime(CLOCK_MONOTONIC, &first_signal);
+    signalled = 1;
+  } else if (!guarded || seconds_since(first_signal) > 0.5) {
+    io::remove_partial_files();
+    ::signal(number, SIG_DFL);
+    ::raise(number);
+  }
+}
+
+struct sigaction handling() {
   struct sigaction action {};
-  action.sa_handler = handler;
+  action.sa_handler = handle;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
-  for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
+  action.sa_flags = SA_RESTART;
+  return action;
 }
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
-  signalled = 0;
-  handle(remember);
+void clean_up_on_signals() {
+  const struct sigaction action = handling();
+  for (const int number : numbers) {
+    struct sigaction before {};
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);
+  }
 }
 
-InterruptGuard::~InterruptGuard() { handle(SIG_DFL); }
+InterruptGuard::InterruptGuard() {
+  signalled = 0;
+  guarded = 1;
+  const struct sigaction action = handling();
+  for (int i = 0; i < 2; ++i) ::sigaction(numbers[i], &action, &before_[i]);
+}
+
+InterruptGuard::~InterruptGuard() {
+  for (int i = 0; i < 2; ++i) ::sigaction(numbers[i], &before_[i], nullptr);
+  guarded = 0;
+}
 
 bool interrupted() { return signalled != 0; }
 

@@ -8,6 +8,7 @@
 
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
+#include <cli/interrupt.hpp>
 
 namespace {
 
@@ -15,7 +16,7 @@ using namespace qrane;
 using namespace qrane::cli;
 
 const char* const footer =
-    "Matrices are .mtx, .mtx.gz or .npy files; outputs are .npy, written whole or not at all.\n"
+    "Matrices are .mtx, .mtx.gz or .npy files, outputs as well (a sparse R .mtx), written whole or not at all.\n"
     "Exit status: 0 done, 1 failure (memory, device), 2 bad input, 130 stopped by Ctrl-C.";
 
 /// The error as one line on standard error; the exit status that goes with it.
@@ -79,6 +80,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // `qrane ... | head` must not cost the results that are still to be written.
   std::signal(SIGPIPE, SIG_IGN);
+  clean_up_on_signals();
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // piped words come as they are said
   try {
     return run(argc, argv);

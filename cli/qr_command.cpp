@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `qrane qr A`: R, and Q when it is asked for, of a dense matrix; with --pivot see cli/pivoted.hpp.
 #include <chrono>
+#include <cmath>
 #include <memory>
 
 #include <cli/commands.hpp>
@@ -22,11 +23,10 @@ struct QrOptions {
   bool explain = false;
   bool pivot = false, truncate = false;
   std::string perm;
-  std::string pivoting = "automatic";
-  double tolerance = -1;
+  std::string pivoting;   ///< empty: automatic
+  double tolerance = -1;  ///< < 0: the library's default
   bool sparse = false, dense = false;
   SparseOptions sparse_options;
-  std::string ordering;
 };
 
 enum class Mode { r, thin, full };
@@ -150,9 +150,17 @@ int run_with_pivots(const QrOptions& options) {
   check(options.mode != "full", bad, "--mode full: --pivot makes thin Q only");
   check(options.algorithm == "automatic", bad, "--algorithm ", options.algorithm, ": --pivot takes --pivoting instead");
   check(!options.explain, bad, "--explain: --pivot has no plan to print");
+  check(!std::isnan(options.tolerance), bad, "--tolerance: NaN");
   pick_mode(options);
-  return run_pivoted({options.common, options.a, options.r, options.q, options.perm, options.pivoting,
-                      options.tolerance, options.truncate});
+  return run_pivoted({options.common, options.a, options.r, options.q, options.perm,
+                      options.pivoting.empty() ? "automatic" : options.pivoting, options.tolerance, options.truncate});
+}
+
+/// What nobody would look at is refused.
+void check_no_pivot_options(const QrOptions& options) {
+  detail::check(options.pivoting.empty(), ErrorCode::invalid_argument, "--pivoting ", options.pivoting,
+                ": there are pivots with --pivot only");
+  detail::check(!options.truncate, ErrorCode::invalid_argument, "--truncate: only --pivot ends at the rank");
 }
 
 int run_without_spreading(const QrOptions& options) {
@@ -165,16 +173,17 @@ int run_without_spreading(const QrOptions& options) {
   check(options.algorithm == "automatic", bad, "--algorithm ", options.algorithm,
         ": --sparse takes --ordering instead");
   check(!options.explain, bad, "--explain: the shape of a sparse factorization is what `qrane analyze` prints");
-  return run_sparse_qr({options.common, options.a, options.r, options.perm, options.ordering, options.tolerance,
-                        options.sparse_options});
+  check_no_pivot_options(options);
+  return run_sparse_qr({options.common, options.a, options.r, options.perm, options.tolerance, options.sparse_options});
 }
 
 int run(const QrOptions& options) {
   if (options.sparse) return run_without_spreading(options);
-  detail::check(options.ordering.empty(), ErrorCode::invalid_argument, "--ordering ", options.ordering,
-                ": there is an ordering with --sparse only");
   check_no_sparse_options(options.sparse_options);
   if (options.pivot) return run_with_pivots(options);
+  check_no_pivot_options(options);
+  detail::check(options.tolerance == -1, ErrorCode::invalid_argument, "--tolerance ", options.tolerance,
+                ": ranks are found with --pivot or --sparse only");
   detail::check(options.perm.empty(), ErrorCode::invalid_argument,
                 "--perm: there is a permutation with --pivot or --sparse only: ", options.perm);
   const Mode mode = pick_mode(options);
@@ -200,7 +209,8 @@ Command add_qr_command(CLI::App& parent) {
       ->type_name("MODE");
   app->add_option("--algorithm", options->algorithm, "automatic, tsqr, caqr, blocked, cholesky_qr or householder")
       ->type_name("NAME");
-  app->add_flag("--explain", options->explain, "print the plan: algorithm, tree, block sizes, workspace");
+  app->add_flag("--explain", options->explain,
+                "print the plan: algorithm and why, tuned table, tree, block sizes, workspace, flops, traffic");
   app->add_flag("--pivot", options->pivot, "pivot columns: A P = Q R with a falling diagonal, and the rank");
   app->add_option("--pivoting", options->pivoting, "with --pivot: automatic, exact or randomized")->type_name("NAME");
   app->add_option("--tolerance", options->tolerance,
@@ -213,8 +223,6 @@ Command add_qr_command(CLI::App& parent) {
   app->add_flag("--sparse", options->sparse, "sparse QR, A P = Q R: R as .mtx, its permutation, its rank");
   app->add_flag("--dense", options->dense, "spread a sparse .mtx out (as without --sparse)");
   add_sparse_options(*app, options->sparse_options);
-  app->add_option("--ordering", options->ordering, "with --sparse: automatic, colamd, amd, metis or natural")
-      ->type_name("NAME");
   add_common_options(*app, options->common);
   return {app, [options] { return run(*options); }};
 }

@@ -72,8 +72,8 @@ Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
           {"fronts", analysis.fronts},
           {"levels", analysis.levels},
           {"singletons", analysis.singletons},
-          {"r_entries", analysis.r_entries_exact},
-          {"r_entries_stored", analysis.r_entries},
+          {"r_entries", analysis.r_entries},
+          {"r_entries_exact", analysis.r_entries_exact},
           {"flops", analysis.flops},
           {"intensity", analysis.intensity},
           {"order_seconds", analysis.order_seconds},
@@ -105,8 +105,11 @@ sparse::Factor<T> with_bar(const sparse::Analysis& analysis, const sparse::Spars
 }
 
 template <class T>
-void take(const SparseOptions& options, sparse::FactorOptions<T>& factor_options) {
+void take(const SparseOptions& options, sparse::AnalyzeOptions& analyze_options,
+          sparse::FactorOptions<T>& factor_options) {
+  if (!options.ordering.empty()) analyze_options.ordering = pick_ordering(options.ordering);
   if (!options.processor.empty()) factor_options.processor = sparse::processor_from_string(options.processor);
+  check_memory_limit(options.memory_limit_bytes);
   factor_options.memory_limit_bytes = options.memory_limit_bytes;
 }
 
@@ -114,13 +117,10 @@ template <class T>
 int factor(const SparseQrCommand& options, const Context& context, Precision precision) {
   const Loaded<T> a(options.a);
   sparse::AnalyzeOptions analyze_options;
-  if (!options.ordering.empty()) analyze_options.ordering = sparse::ordering_from_string(options.ordering);
-  detail::check(analyze_options.ordering != sparse::Ordering::given, ErrorCode::invalid_argument,
-                "--ordering given: there is no permutation to give");
   sparse::FactorOptions<T> factor_options;
   factor_options.tolerance = options.tolerance;
   factor_options.q = sparse::KeepQ::discard;
-  take(options.sparse, factor_options);
+  take(options.sparse, analyze_options, factor_options);
   const sparse::Analysis analysis = sparse::analyze(context, a.view(), analyze_options);
   const sparse::Factor<T> f = with_bar(analysis, a.view(), factor_options, options.common.quiet);
 
@@ -158,13 +158,14 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
 
   const auto start = std::chrono::steady_clock::now();
   const sparse::SparseView<T> tall = wide ? a.transposed() : a.view();
+  sparse::AnalyzeOptions analyze_options;
   sparse::FactorOptions<T> factor_options;
   if (!wide && b.cols > 0) {  // Qᵀ b on the fly takes less memory than Q
     factor_options.q = sparse::KeepQ::discard;
     factor_options.rhs = b.view();
   }
-  take(options.sparse, factor_options);
-  const sparse::Analysis analysis = sparse::analyze(context, tall);
+  take(options.sparse, analyze_options, factor_options);
+  const sparse::Analysis analysis = sparse::analyze(context, tall, analyze_options);
   const sparse::Factor<T> f = with_bar(analysis, tall, factor_options, options.common.quiet);
   const auto factored = std::chrono::steady_clock::now();
   const sparse::SparseSolution<T> solution = wide         ? f.solve_transposed(b.view())
@@ -218,8 +219,25 @@ void add_sparse_options(CLI::App& app, SparseOptions& options) {
                  "sparse: automatic (the context's GPU where the work is worth it), cpu, or device")
       ->type_name("NAME");
   app.add_option("--memory-limit", options.memory_limit_bytes,
-                 "sparse: bytes of fronts and factors where they are computed; 0: what is free there")
+                 "sparse: on a device of all memory taken there (the rest waits on the host), on the CPU of fronts and "
+                 "factors; 0: what is free")
       ->type_name("BYTES");
+  add_ordering_option(app, options.ordering);
+}
+
+void add_ordering_option(CLI::App& app, std::string& name) {
+  app.add_option("--ordering", name, "sparse: automatic, colamd, amd, metis or natural")->type_name("NAME");
+}
+
+sparse::Ordering pick_ordering(const std::string& name) {
+  const sparse::Ordering ordering = sparse::ordering_from_string(name);
+  detail::check(ordering != sparse::Ordering::given, ErrorCode::invalid_argument,
+                "--ordering given: permutations are given to the library, not here");
+  return ordering;
+}
+
+void check_memory_limit(std::int64_t bytes) {
+  detail::check(bytes >= 0, ErrorCode::invalid_argument, "--memory-limit ", bytes, " is negative");
 }
 
 void check_no_sparse_options(const SparseOptions& options) {
@@ -227,6 +245,8 @@ void check_no_sparse_options(const SparseOptions& options) {
                 ": only sparse factorizations choose one");
   detail::check(options.memory_limit_bytes == 0, ErrorCode::invalid_argument, "--memory-limit ",
                 options.memory_limit_bytes, ": only sparse factorizations have one");
+  detail::check(options.ordering.empty(), ErrorCode::invalid_argument, "--ordering ", options.ordering,
+                ": only sparse factorizations have one");
 }
 
 std::string norms_line(const std::vector<double>& norms) {
@@ -237,7 +257,9 @@ std::string norms_line(const std::vector<double>& norms) {
 }
 
 int run_sparse_qr(const SparseQrCommand& options) {
-  const Precision precision = pick_precision(options.common, Precision::f64);
+  detail::check(!std::isnan(options.tolerance), ErrorCode::invalid_argument, "--tolerance: NaN");
+  const Precision precision =
+      pick_precision(options.common, io::probe_matrix(options.a).single_precision ? Precision::f32 : Precision::f64);
   detail::check(options.r.empty() || io::is_matrix_market_path(options.r), ErrorCode::invalid_argument, "--r ",
                 options.r, ": a sparse R is written as .mtx or .mtx.gz");
   check_outputs({{"--r", options.r}, {"--perm", options.perm}, {"--json", options.common.json, false}});
@@ -246,7 +268,8 @@ int run_sparse_qr(const SparseQrCommand& options) {
 }
 
 int run_sparse_solve(const SparseSolveCommand& options) {
-  const Precision precision = pick_precision(options.common, Precision::f64);
+  const bool single = io::probe_matrix(options.a).single_precision && io::probe_matrix(options.b).single_precision;
+  const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
   check_outputs({{"--x", options.x}, {"--json", options.common.json, false}});
   const Context context = make_context(options.common, precision);
   return with_scalar(precision, [&](auto scalar) { return solve<decltype(scalar)>(options, context, precision); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `qrane qr A --sparse` and `qrane solve A b` of a sparse A.
+// `qrane qr A --sparse` and `qrane solve A b` of a sparse A; what their flags share with `qrane analyze A`.
 #pragma once
 
 #include <cmath>
@@ -7,22 +7,27 @@
 #include <vector>
 
 #include <cli/common.hpp>
+#include <qrane/sparse_qr.hpp>
 
 namespace qrane::cli {
 
 /// Flags that both commands have.
 struct SparseOptions {
-  std::string processor;  ///< empty: automatic
+  std::string ordering, processor;  ///< empty: automatic
   std::int64_t memory_limit_bytes = 0;
 };
 void add_sparse_options(CLI::App& app, SparseOptions& options);
+void add_ordering_option(CLI::App& app, std::string& name);
+/// Refuses names that are none, and `given`.
+sparse::Ordering pick_ordering(const std::string& name);
+void check_memory_limit(std::int64_t bytes);
 /// Refuses them where the matrix is not factored as a sparse one.
 void check_no_sparse_options(const SparseOptions& options);
 
 struct SparseQrCommand {
   CommonOptions common;
-  std::string a, r, perm, ordering;
-  double tolerance = -1;
+  std::string a, r, perm;
+  double tolerance = -1;  ///< < 0: the library's default
   SparseOptions sparse;
 };
 int run_sparse_qr(const SparseQrCommand& options);

@@ -8,6 +8,9 @@ import gzip
 import json
 import os
 import shutil
+import signal
+import subprocess
+import time
 
 import numpy as np
 
@@ -209,6 +212,14 @@ class Matrices(CliCase):
         self.bad("solve", "a.mtx", "b.npy", "--sparse", "--dense", words=["--sparse", "--dense"])
         self.bad("solve", "a.mtx", "b.npy", "--processor", "abacus", words=["abacus", "device"])
         self.bad("solve", "a.mtx", "b.npy", "--dense", "--processor", "cpu", words=["--processor"])
+        for flags in (["--memory-limit", "-5"], ["--ordering", "given"], ["--ordering", "best"]):
+            self.bad("solve", "a.mtx", "b.npy", *flags, words=flags[-1:])
+            self.bad("qr", "a.mtx", "--sparse", *flags, words=flags[-1:])
+            self.bad("analyze", "a.mtx", *flags, words=flags[-1:])
+        self.good("solve", "a.mtx", "b.npy", "--ordering", "natural", "--x", "x.npy", "--json", "j.json")
+        np.testing.assert_allclose(self.load("x.npy"), expected, atol=1e-11)
+        self.assertEqual(self.json("j.json")["ordering"], "natural")
+        self.bad("solve", "a.mtx", "b.npy", "--dense", "--ordering", "amd", words=["--ordering", "sparse"])
         done = self.qrane("solve", "a.mtx", "b.npy", "--processor", "device", "--memory-limit", "1000")
         self.assertEqual(done.returncode, 1)
         self.assertIn("1000", done.stderr)
@@ -243,12 +254,24 @@ class Matrices(CliCase):
             np.testing.assert_allclose(r.T @ r, (a.T @ a)[np.ix_(p, p)], atol=1e-11)
             said = self.json("j.json")
             self.assertEqual((said["rank"], said["entries"]), (25, np.count_nonzero(a)))
-            self.assertTrue(said["flops"] > 0 and said["peak_bytes"] > 0 and said["fronts"] > 0)
+            self.assertEqual(said["ordering"] if ordering != "automatic" else ordering, ordering)
+            self.assertLessEqual(count, said["r_entries"])
+            self.assertLessEqual(said["r_entries_exact"], said["r_entries"])
+            for name in ("flops", "peak_bytes", "fronts", "levels", "intensity", "order_seconds", "tree_seconds",
+                         "layout_seconds", "factor_seconds", "gflops", "threads"):
+                self.assertGreater(said[name], 0, name)
+            self.assertEqual((said["moved_bytes"], said["stages"], said["on_device"]), (0, 1, False))
         for flags, word in ((["--q", "q.npy"], "Q"), (["--pivot"], "--pivot"), (["--r", "r.npy"], ".mtx"),
                             (["--ordering", "best"], "best"), (["--explain"], "analyze"), (["--mode", "full"], "Q"),
-                            (["--dense"], "--dense"), (["--algorithm", "tsqr"], "--ordering")):
+                            (["--dense"], "--dense"), (["--algorithm", "tsqr"], "--ordering"),
+                            (["--truncate"], "--truncate"), (["--pivoting", "exact"], "--pivoting"),
+                            (["--tolerance", "nan"], "--tolerance")):
             self.bad("qr", "a.mtx", "--sparse", *flags, words=[word])
-        self.bad("qr", "a.mtx", "--ordering", "amd", words=["--sparse"])
+        self.bad("qr", "a.mtx", "--ordering", "amd", words=["--ordering", "sparse"])
+        self.save("single.npy", a.astype(np.float32))
+        for flags, precision in (([], "f32"), (["--precision", "f64"], "f64")):
+            self.good("qr", "single.npy", "--sparse", "--json", "j.json", *flags)
+            self.assertEqual(self.json("j.json")["precision"], precision)
 
     def test_svd(self):
         for precision in ("f32", "f64"):
@@ -324,6 +347,10 @@ class BadInput(CliCase):
         self.bad("qr", "a.npy", "--mode", "r", "--q", "q.npy", words=["--q", "q.npy"])
         self.bad("qr", "a.npy", "--algorithm", "magic", words=["magic"])
         self.bad("qr", "a.npy", "--precision", "f16", words=["--precision", "f16"])
+        # flags that only others look at
+        for flags in (["--truncate"], ["--pivoting", "exact"], ["--tolerance", "1e-3"], ["--perm", "p.npy"]):
+            self.bad("qr", "a.npy", *flags, words=[flags[0], "--pivot"])
+        self.bad("qr", "a.npy", "--pivot", "--tolerance", "nan", words=["--tolerance"])
 
     def test_tuned_tables(self):
         environment = {**os.environ, "QRANE_TUNING_FILE": str(self.dir / "tuning.json")}
@@ -364,6 +391,8 @@ class BadInput(CliCase):
         self.bad("qr", "cube.npy", words=["cube.npy", "3 dim"])
         self.save("text.npy", np.array([["a", "b"]]))
         self.bad("qr", "text.npy", words=["text.npy"])
+        self.save("complex.npy", np.ones((3, 2), complex))
+        self.bad("qr", "complex.npy", words=["complex.npy", "complex matrices are not yet"])
 
     def test_matrix_market_faults_name_their_line(self):
         banner = "%%MatrixMarket matrix coordinate real general\n"
@@ -375,6 +404,22 @@ class BadInput(CliCase):
                            (banner + "2 2 2\n1 1 1\n", 4)):
             with self.subTest(text=text):
                 self.bad("qr", self.write("bad.mtx", text), words=["bad.mtx:%d: " % line])
+
+    def test_damaged_gzip(self):
+        text = "%%MatrixMarket matrix coordinate real general\n40 2 40\n"
+        text += "".join("%d 1 %.17g\n" % (i + 1, value) for i, value in enumerate(self.random.standard_normal(40)))
+        whole = gzip.compress(text.encode())
+        changed = bytearray(whole)
+        changed[len(whole) // 2] ^= 255
+        # the data is all there without the last eight bytes, a checksum, but nobody has checked it
+        for name, data, word in (("half", whole[:len(whole) // 2], "breaks off"), ("last", whole[:-1], "breaks off"),
+                                 ("sum", whole[:-8], "breaks off"), ("changed", changed, "changed.mtx.gz")):
+            (self.dir / (name + ".mtx.gz")).write_bytes(data)
+            for flags in ([], ["--sparse"]):
+                with self.subTest(file=name, flags=flags):
+                    self.bad("qr", name + ".mtx.gz", *flags, words=[name + ".mtx.gz", word])
+        (self.dir / "whole.mtx.gz").write_bytes(whole)
+        self.good("qr", "whole.mtx.gz", "--sparse")
 
     def test_sizes_beyond_memory_or_64_bits(self):
         for rows in ("4000000000", "400000", "9000000000000000000"):
@@ -416,6 +461,22 @@ class BadInput(CliCase):
         self.assertEqual((self.dir / "r.npy").read_text(), "precious")
         self.good("qr", "a.npy", "--r", "r.npy")
         self.assertEqual(self.load("r.npy").shape, (3, 3))
+
+    def test_ctrl_c_while_a_file_is_written_leaves_the_old_one_and_no_other(self):
+        self.save("a.npy", self.random.standard_normal((900, 900)))
+        self.write("q.mtx.gz", "precious")  # takes long to compress
+        command = [cli_support.QRANE, "qr", "a.npy", "--q", "q.mtx.gz", "--backend", "cpu"]
+        # a script that runs in the background has its children ignore SIGINT
+        run = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        self.addCleanup(run.kill)
+        written = lambda: sum(path.stat().st_size for path in self.dir.glob("*.partial-*"))
+        while run.poll() is None and not written():
+            time.sleep(0.005)
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(60), -signal.SIGINT)
+        self.assertEqual((self.dir / "q.mtx.gz").read_text(), "precious")
+        self.assertEqual(sorted(path.name for path in self.dir.iterdir()), ["a.npy", "q.mtx.gz"])
 
     def test_background_without_ffmpeg_says_so(self):
         self.save("v.npy", np.zeros((6, 8, 8), np.uint8))

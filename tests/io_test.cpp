@@ -189,6 +189,9 @@ TEST_F(Io, CompressedFiles) {
   std::string text = array + "2000 1\n";
   for (int k = 0; k < 2000; ++k) text += std::to_string(std::sin(k)) + "\n";
   EXPECT_EQ(read_matrix_market(put_gz("a.mtx.gz", text)).dense.rows, 2000);
+  std::string unchecked = get(path("a.mtx.gz"));  // whole but for the checksum
+  put("d.mtx.gz", unchecked.substr(0, unchecked.size() - 8));
+  expect_error(ErrorCode::file, path("d.mtx.gz") + ":", "breaks off", [&] { read_matrix_market(path("d.mtx.gz")); });
   const std::string cut = put_gz("b.mtx.gz", text, 3000);
   expect_error(ErrorCode::file, cut + ":", "compressed file breaks off", [&] { read_matrix_market(cut); });
   std::string corrupt = get(path("a.mtx.gz"));

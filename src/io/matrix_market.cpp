@@ -121,6 +121,9 @@ void Reader::expect_end_of_line(const char* after) {
 void Reader::expect_end_of_file(const MatrixMarketHeader& header) {
   const std::string_view extra = tokens_.next();
   if (!extra.empty()) fail_here("more than the ", header.entries, " entries that the size line announces");
+  if (file_.truncated) {  // what is missing is the checksum at least
+    fail_at(path_, tokens_.line(), "the compressed file breaks off after the last of ", header.entries, " entries");
+  }
 }
 
 MatrixMarketHeader Reader::header() {

@@ -70,6 +70,7 @@ void parse_type(const std::string& path, std::string_view value, NpyHeader& head
     header.item_bytes = k.bytes;
     return;
   }
+  if (descr.size() > 1 && descr[1] == 'c') fail(path, "complex matrices are not yet supported (dtype '", descr, "')");
   fail(path, "unsupported dtype '", descr, "' (only <f4, <f8, u1, <i4 and <i8 are read)");
 }
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +15,24 @@ namespace qrane::io {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+
+/// Names of files under construction, where a signal handler finds them without a lock; more than these at once are
+/// not removed by it.
+std::atomic<const char*> under_construction[16];
+
+void remember(const char* name) {
+  for (auto& slot : under_construction) {
+    const char* none = nullptr;
+    if (slot.compare_exchange_strong(none, name)) return;
+  }
+}
+
+void forget(const char* name) {
+  for (auto& slot : under_construction) {
+    const char* mine = name;
+    slot.compare_exchange_strong(mine, nullptr);
+  }
+}
 
 /// The path with symbolic links followed when it exists, else the path itself.
 std::string resolve_links(const std::string& path) {
@@ -34,14 +53,19 @@ PartialFile::PartialFile(const std::string& path) : path_(path), target_(resolve
   if (exists && ::access(target_.c_str(), W_OK) != 0) fail(path_, "cannot write: ", system_reason());
   const bool direct = exists && !S_ISREG(old.st_mode);
   partial_ = direct ? target_ : detail::concat(target_, ".partial-", ::getpid());
+  if (!direct) remember(partial_.c_str());
   fd_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (direct ? 0 : O_TRUNC), 0666);
-  if (fd_ < 0) fail(path_, "cannot write: ", system_reason());
+  if (fd_ < 0) {
+    forget(partial_.c_str());
+    fail(path_, "cannot write: ", system_reason());
+  }
   if (exists && !direct) (void)!::fchmod(fd_, old.st_mode & 07777);  // the old file's mode is a courtesy
 }
 
 PartialFile::~PartialFile() {
   if (fd_ >= 0) ::close(fd_);
   if (!committed_ && partial_ != target_) ::unlink(partial_.c_str());
+  forget(partial_.c_str());
 }
 
 void PartialFile::write(const void* bytes, std::size_t count) {
@@ -80,6 +104,12 @@ void PartialFile::commit() {
     fail(path_, "cannot write: ", system_reason());
   }
   committed_ = true;
+}
+
+void remove_partial_files() noexcept {
+  for (const auto& slot : under_construction) {
+    if (const char* name = slot.load()) ::unlink(name);
+  }
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

@@ -37,6 +37,10 @@ class PartialFile {
   bool committed_ = false;
 };
 
+/// Removes what PartialFile's of this process have written and not committed; a signal handler may call it before the
+/// process ends.
+void remove_partial_files() noexcept;
+
 /// The whole file at once (JSON, text).
 void write_file(const std::string& path, std::string_view bytes);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 
 #include <io/file_error.hpp>
 #include <io/text_file.hpp>
@@ -39,7 +40,11 @@ TextFile read_text_file(const std::string& path, std::size_t limit) {
       result.truncated = true;
       break;
     }
-    if (got < 0) fail(path, "cannot read: ", code == Z_ERRNO ? system_reason() : std::string(words));
+    if (got < 0) {
+      std::string_view reason = words;  // zlib puts the name in front
+      if (reason.starts_with(path + ": ")) reason.remove_prefix(path.size() + 2);
+      fail(path, "cannot read: ", code == Z_ERRNO ? system_reason() : std::string(reason));
+    }
     if (got == 0) break;
   }
   return result;
