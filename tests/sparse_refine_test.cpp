@@ -90,6 +90,37 @@ TEST(SparseRefine, ConditionedFarBeyondFloatsDigits) {
   EXPECT_FALSE(alone.converged) << "nothing was done";
 }
 
+/// Differences of neighbours on a grid, and a hundredth of every node: condition numbers of some hundreds.
+Triplets smoothing(Index side) {
+  const Index nodes = side * side;
+  Triplets a{3 * nodes, nodes, {}, {}, {}};
+  Index row = 0;
+  for (const Index stride : {Index{1}, side})
+    for (Index k = 0; k < nodes; ++k) {
+      if (k / stride % side == side - 1) continue;
+      const double weight = 1 + static_cast<double>((7 * k + stride) % 13) / 10;
+      a.add(row, k, weight);
+      a.add(row++, k + stride, -weight);
+    }
+  for (Index k = 0; k < nodes; ++k) a.add(row++, k, 0.01);
+  return a;
+}
+
+TEST(SparseRefine, FewStepsThatDoNotFollowNoise) {
+  const Context context = Context({.backend = Backend::cpu});
+  for (Index side = 8; side <= 24; ++side) {
+    SCOPED_TRACE(side);
+    const Triplets a = smoothing(side);
+    const Factor<float> f = factor_in_float(context, a);
+    const Matrix<double> b = right_hand_sides(a.rows, 3);
+    const auto solution = sparse::refine(context, f, a.view(), b.view());
+    EXPECT_TRUE(solution.converged);
+    EXPECT_LE(solution.iterations, 4) << "each gains four digits or more";
+    for (Index j = 0; j < 3; ++j)
+      EXPECT_LE(normal_error(a, b.data() + j * a.rows, solution.x.data() + j * a.cols), 30.0 * static_cast<double>(a.cols + 10));
+  }
+}
+
 TEST(SparseRefine, BasicSolutionsOfDeficientMatrices) {
   Triplets a = random_sparse(300, 90, 0.06, 4);
   Triplets twice = a;

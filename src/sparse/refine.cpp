@@ -151,32 +151,40 @@ Column refined(const LiveColumns& a, const Triangle<T>& r, const std::vector<dou
   constexpr int patience = 8;  // steps without a smaller gradient, whose norm goes up and down
   Column best{std::vector<double>(at(rank), 0.0), b, 0, false};
   const double length = norm(b);
+  const auto rounding = [&](const std::vector<double>& x) { return 16 * eps * (length + a.weight(x)); };  // of b - A x
   std::vector<double> z = a.transposed_product(b);
-  double level = a.largest_cosine(z), fine = 16 * eps * length;
+  double level = a.largest_cosine(z), fine = rounding(best.x);
   int iterations = 0;
   while (level > fine && iterations < options.max_iterations) {
     Column next = best;
-    std::vector<double> s = z;
+    std::vector<double> x = best.x, s = z;
     r.solve_transposed(s);
     std::vector<double> p = s, residual = best.residual;
     const double start = norm(s);
     double size = start, least = start;
     const double enough = std::max(1e-9 * start, eps * length);
-    for (int waited = 0; waited < patience && least > enough && iterations < options.max_iterations; ++iterations) {
+    bool reached = false;
+    for (int waited = 0; waited < patience && !reached && iterations < options.max_iterations; ++iterations) {
       std::vector<double> step = p;
       r.solve(step);
       const std::vector<double> q = a.product(step);
       const double curvature = norm(q);
       if (!(curvature > 0) || !std::isfinite(curvature)) break;
       const double alpha = (size / curvature) * (size / curvature);
-      for (std::size_t k = 0; k < step.size(); ++k) next.x[k] += alpha * step[k];
+      for (std::size_t k = 0; k < step.size(); ++k) x[k] += alpha * step[k];
       for (std::size_t k = 0; k < q.size(); ++k) residual[k] -= alpha * q[k];
       s = a.transposed_product(residual);
+      reached = a.largest_cosine(s) <= rounding(x);  // further steps would follow noise
       r.solve_transposed(s);
       const double now = norm(s), beta = (now / size) * (now / size);
       for (std::size_t k = 0; k < p.size(); ++k) p[k] = s[k] + beta * p[k];
-      waited = now < least ? 0 : waited + 1;
-      least = std::min(least, now);
+      ++waited;
+      if (now < least) {
+        next.x = x;
+        least = now;
+        waited = 0;
+      }
+      reached = reached || least <= enough;
       size = now;
     }
     next.residual = b;  // afresh: the recurrence's has drifted
@@ -186,7 +194,7 @@ Column refined(const LiveColumns& a, const Triangle<T>& r, const std::vector<dou
     if (!(now < before)) break;
     level = now;
     best = std::move(next);
-    fine = 16 * eps * (length + a.weight(best.x));  // what rounding of b - A x brings
+    fine = rounding(best.x);
     if (level > before / 2) break;
   }
   best.iterations = iterations;
