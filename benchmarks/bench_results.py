@@ -32,6 +32,9 @@ MEASURED_UPDATE_KEYS = {"median_ms": (int, float), "peers": list}
 SPARSE_KEYS = {"name": str, "source": str, "rows": int, "cols": int, "entries": int, "outcome": str}
 MEASURED_SPARSE_KEYS = {"median_ms": (int, float), "gflops": (int, float), "analysis": dict, "runs": list, "peers": list,
                         "orderings": list}
+USES_KEYS = {"name": str, "precision": str, "rows": int, "cols": int, "outcome": str}
+MEASURED_USES_KEYS = {"median_ms": (int, float), "analysis": dict, "rank": int, "limits": list, "refactor": dict,
+                      "uses": list}
 MEASURED_BACKGROUND_KEYS = {"median_ms": (int, float), "iterations_per_second": (int, float), "convergence": list,
                             "tolerance": (int, float)}
 
@@ -66,13 +69,15 @@ def read_results(path):
     require(results, {"suite": str, "device": dict, "cases": list, "background": list, "commit": str, "date": str},
             path)
     require(results["device"], {"name": str, "backend": str}, f"{path}: device")
-    for later in ("operations", "grid", "crossovers", "kernels", "tree_shares", "updates", "sparse", "tiles"):  # not in files of earlier programs
+    for later in ("operations", "grid", "crossovers", "kernels", "tree_shares", "updates", "sparse", "sparse_uses",
+                  "tiles"):  # not in files of earlier programs
         results.setdefault(later, [])
     for kind, keys, more in (("cases", CASE_KEYS, MEASURED_CASE_KEYS),
                              ("operations", OPERATION_KEYS, MEASURED_OPERATION_KEYS),
                              ("grid", GRID_KEYS, {}), ("kernels", KERNEL_KEYS, MEASURED_KERNEL_KEYS),
                              ("updates", UPDATE_KEYS, MEASURED_UPDATE_KEYS),
                              ("sparse", SPARSE_KEYS, MEASURED_SPARSE_KEYS),
+                             ("sparse_uses", USES_KEYS, MEASURED_USES_KEYS),
                              ("tiles", TILE_KEYS, MEASURED_TILE_KEYS),
                              ("background", BACKGROUND_KEYS, MEASURED_BACKGROUND_KEYS)):
         for index, case in enumerate(results[kind]):

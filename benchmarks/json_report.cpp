@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-#include <nlohmann/json.hpp>
-
+#include "json_values.hpp"
 #include "machine.hpp"
 #include "report.hpp"
 
 namespace qrane::bench {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-const char* outcome_name(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::measured: return "measured";
-    case Outcome::left_out: return "left out";
-    default: return "failed";
-  }
-}
-
-/// JSON has no NaN and no infinity.
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json to_json_value(const Floor& floor) {
   return {{"ms", floor.ms}, {"flops", floor.flops}, {"bytes", floor.bytes}, {"by", floor.by_bytes ? "bytes" : "flops"}};
@@ -227,8 +212,6 @@ Json to_json_value(const UpdateTime& time) {
   return out;
 }
 
-Json timed(const std::vector<double>& samples) { return {{"samples_ms", samples}, {"median_ms", median(samples)}}; }
-
 Json to_json_value(const UpdateCase& result) {
   const UpdateShape& update = result.update;
   Json out = {{"figure", update.figure},
@@ -279,99 +262,6 @@ Json to_json_value(const UpdateCase& result) {
     out["paper_protocol"]["speed_up"] = median(result.full_protocol_ms) / median(result.protocol_ms);
   }
   out["peers"] = to_json_value(result.peers, result.floor.flops);
-  return out;
-}
-
-Json to_json_value(const SparseRun& run) {
-  Json out = {{"precision", run.precision}};
-  if (run.numeric_ms.empty()) {
-    out["reason"] = run.reason;
-    return out;
-  }
-  out.update({{"backend", to_string(run.backend)},
-              {"threads", run.threads},
-              {"rank", run.rank},
-              {"tolerance", finite(run.tolerance)},
-              {"dropped_norm", finite(run.dropped_norm)},
-              {"numeric", timed(run.numeric_ms)},
-              {"refactor", timed(run.refactor_ms)},
-              {"solve", timed(run.solve_ms)},
-              {"peak_bytes", run.peak_bytes},
-              {"moved_bytes", run.moved_bytes},
-              {"normal_error", finite(run.normal_error)},
-              {"gram_error", finite(run.gram_error)}});
-  if (!run.undetected_ms.empty()) out["without_rank_detection"] = timed(run.undetected_ms);
-  if (run.resident_bytes >= 0) out["resident_bytes"] = run.resident_bytes;
-  return out;
-}
-
-Json to_json_value(const SparsePeer& peer) {
-  Json out = {{"peer", "suitesparseqr"}, {"ordering", peer.ordering}};
-  if (peer.factor_ms.empty()) {
-    out["reason"] = peer.reason;
-    return out;
-  }
-  out["analyze"] = timed(peer.analyze_ms);
-  out["numeric"] = timed(peer.factor_ms);
-  out["total"] = timed(peer.total_ms);
-  for (const NamedError& fact : peer.facts)
-    out[fact.name == "ordering" ? "ordering_taken" : fact.name] = finite(fact.value);
-  return out;
-}
-
-Json to_json_value(const sparse::AnalysisFacts& facts) {
-  Json out = {{"ordering", sparse::to_string(facts.ordering)},
-              {"singletons", facts.singletons},
-              {"fronts", facts.fronts},
-              {"levels", facts.levels},
-              {"largest_rows", facts.largest_rows},
-              {"largest_cols", facts.largest_cols},
-              {"r_entries", facts.r_entries},
-              {"v_entries", facts.v_entries},
-              {"peak_entries", facts.peak_entries},
-              {"flops", facts.flops},
-              {"intensity", facts.intensity},
-              {"order_ms", 1e3 * facts.order_seconds},
-              {"tree_ms", 1e3 * facts.tree_seconds},
-              {"layout_ms", 1e3 * facts.layout_seconds}};
-  out["tried"] = Json::array();
-  for (const sparse::OrderingTrial& trial : facts.trials)
-    out["tried"].push_back({{"ordering", sparse::to_string(trial.ordering)},
-                            {"flops", trial.flops},
-                            {"r_entries", trial.r_entries},
-                            {"ms", 1e3 * trial.seconds}});
-  return out;
-}
-
-Json to_json_value(const SparseCase& result) {
-  const sparse::AnalysisFacts& facts = result.analysis;
-  Json out = {{"name", result.name},     {"source", result.source},
-              {"paper", result.paper},   {"outcome", outcome_name(result.outcome)},
-              {"reason", result.reason}, {"rows", facts.rows},
-              {"cols", facts.cols},      {"entries", facts.entries}};
-  if (facts.fronts > 0) out["analysis"] = to_json_value(facts);
-  if (!result.analyze_ms.empty()) out["analysis"].update(timed(result.analyze_ms));
-  const SparseRun* const run = result.main_run();
-  if (!run) return out;
-  const double ms = median(run->numeric_ms);
-  out["runs"] = Json::array();
-  for (const SparseRun& each : result.runs) out["runs"].push_back(to_json_value(each));
-  out["median_ms"] = ms;
-  out["gflops"] = facts.flops / ms * 1e-6;
-  out["total_ms"] = median(result.analyze_ms) + ms + median(run->solve_ms);
-  out["peers"] = Json::array();
-  for (const SparsePeer& peer : result.peers) out["peers"].push_back(to_json_value(peer));
-  if (const SparsePeer* const best = result.best_peer()) {
-    out["best_peer"] = {{"ordering", best->ordering}, {"median_ms", median(best->factor_ms)}};
-    out["speed_up"] = median(best->factor_ms) / ms;
-  }
-  out["orderings"] = Json::array();
-  for (const AnalysisTime& time : result.orderings) {
-    Json entry = {{"ordering", time.ordering}, {"flops", time.flops}};
-    entry.update(timed(time.samples_ms));
-    if (!time.peer_ms.empty()) entry["peer"] = timed(time.peer_ms);
-    out["orderings"].push_back(entry);
-  }
   return out;
 }
 
@@ -432,6 +322,8 @@ std::string to_json(const BenchResults& results) {
   for (const UpdateCase& result : results.updates) out["updates"].push_back(to_json_value(result));
   out["sparse"] = Json::array();
   for (const SparseCase& result : results.sparse) out["sparse"].push_back(to_json_value(result));
+  out["sparse_uses"] = Json::array();
+  for (const SparseUsesCase& result : results.sparse_uses) out["sparse_uses"].push_back(to_json_value(result));
   out["tiles"] = Json::array();
   for (const TileCase& result : results.tiles) out["tiles"].push_back(to_json_value(result));
   // a driver's or file's name may hold bytes that are no UTF-8

@@ -21,6 +21,7 @@ class Table {
   void add(const BackgroundCase& result);
   void add(const UpdateCase& result);
   void add(const SparseCase& result);
+  void add(const SparseUsesCase& result);
   void add(const TileCase& result);
 
  private:

@@ -271,6 +271,53 @@ struct SparseCase {
   }
 };
 
+/// What is asked of sparse factors that are there, for some right-hand sides.
+struct SparseUse {
+  std::string use;  ///< benchmarks/README.md names them
+  Index rhs = 1;
+  std::vector<double> device_ms;    ///< by the device, right-hand sides and results in its memory
+  std::vector<double> transfer_ms;  ///< by the device, both in host memory
+  std::vector<double> host_ms;      ///< by the host's cores, factored there, too
+  std::vector<double> peer_ms;
+  double error = -1;                ///< of the device's; negative: not looked at
+  int iterations = 0;               ///< refine
+  bool converged = true;            ///< the same
+};
+
+/// Factorization with Q discarded in so much memory.
+struct SparseLimit {
+  double share = 1;      ///< of what is taken without a limit, asked for
+  Index limit_bytes = 0;  ///< 0: none
+  std::string reason;    ///< why there are no samples
+  std::vector<double> samples_ms;  ///< memory taken anew
+  Index peak_bytes = 0;      ///< as the factorization counts them
+  Index measured_bytes = -1;  ///< by which the device's free memory fell at most; -1: unknown
+  Index moved_bytes = 0;     ///< between host and device
+  int stages = 1;
+  bool same_bits = true;     ///< R of the first
+};
+
+/// What the factors of a sparse matrix are used for, on a device that holds them, in one precision.
+struct SparseUsesCase {
+  std::string name, source, paper;  ///< SparseProblem
+  std::string precision;
+  Outcome outcome = Outcome::measured;
+  std::string reason;
+  sparse::AnalysisFacts analysis;
+  Index rank = 0;
+  std::vector<SparseLimit> limits;   ///< none first
+  std::vector<double> refactor_ms;   ///< without a limit, from the third on, as a loop does
+  std::vector<double> keep_ms;       ///< values to R, Q kept on the device
+  Index keep_bytes = 0;              ///< then
+  std::vector<double> single_ms;     ///< in float, for refine
+  std::vector<double> host_ms;       ///< on the host's cores, Q kept
+  std::vector<double> peer_ms;       ///< the same by the peer
+  std::string peer_reason;           ///< why that has none
+  std::vector<SparseUse> uses;
+
+  double median_ms() const { return limits.empty() ? 0 : median(limits.front().samples_ms); }
+};
+
 /// The sparse paper's tile tasks (sparse/tile_factor.hpp): one kind of task flooding the device, or a matrix's tree.
 struct TileCase {
   std::string name;        ///< "Factorize", "Apply", or the matrix
@@ -317,6 +364,7 @@ struct BenchResults {
   std::vector<BackgroundCase> background;
   std::vector<UpdateCase> updates;
   std::vector<SparseCase> sparse;
+  std::vector<SparseUsesCase> sparse_uses;
   std::vector<TileCase> tiles;
 };
 

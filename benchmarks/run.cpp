@@ -60,6 +60,13 @@ void run_updates(Session& session, const SuiteInfo& suite, const std::vector<std
   }
 }
 
+void run_sparse_uses(Session& session, const SuiteInfo& suite, const std::vector<std::string>& precisions,
+                     const std::function<void(const SparseUsesCase&)>& report) {
+  for (const SparseProblem& problem : suite.sparse(session.options().matrices))
+    for (const std::string& precision : precisions)
+      if (!session.interrupted()) run_sparse_uses_case(session, problem, precision, report);
+}
+
 void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::string>& precisions,
                BenchResults& results) {
   Table table(session);
@@ -82,6 +89,8 @@ void run_suite(Session& session, const SuiteInfo& suite, const std::vector<std::
   run_updates(session, suite, precisions, done(results.updates));
   if (suite.tiles)
     run_tile_cases(session, suite.sparse(session.options().matrices), precisions, done(results.tiles));
+  else if (suite.uses)
+    run_sparse_uses(session, suite, precisions, done(results.sparse_uses));
   else if (suite.sparse)
     for (const SparseProblem& problem : suite.sparse(session.options().matrices))
       if (!session.interrupted()) done(results.sparse)(run_sparse_case(session, problem, precisions));
@@ -114,7 +123,7 @@ int run(const BenchOptions& options) {
   write_results(options, session, results);
   const bool failed = any_failed(results.cases) || any_failed(results.operations) || any_failed(results.grid) ||
                       any_failed(results.kernels) || any_failed(results.background) || any_failed(results.updates) ||
-                      any_failed(results.sparse) || any_failed(results.tiles);
+                      any_failed(results.sparse) || any_failed(results.sparse_uses) || any_failed(results.tiles);
   return results.interrupted || failed ? 1 : 0;
 }
 

@@ -17,13 +17,13 @@ namespace qrane::bench {
 
 /// A measurement that peers are asked for (common/protocol.hpp).
 struct PeerTask {
-  std::string task;  ///< "qr", "rivals", "svd", "gels", "batched", "rpca", "update", "window", "sparse"
+  std::string task;  ///< "qr", "rivals", "svd", "gels", "batched", "rpca", "update", "window", "sparse", "sparse-uses"
   Shape shape;
   std::string precision;
   std::uint64_t seed = 0;
   double condition = 1;  ///< of the matrix
   Index count = 1;       ///< batched: matrices
-  Index rhs = 0;         ///< gels: right-hand sides
+  Index rhs = 0;         ///< gels, sparse-uses: right-hand sides
   int form_q = 0;        ///< qr, update: 1: the thin Q too, 2: the full one
   double max_seconds = 0;  ///< less than peers usually get beside a GPU; 0: that
   int repeats = 5;
@@ -125,6 +125,10 @@ void run_background_cases(Session& session, const SuiteInfo& suite, Shape shape,
 
 /// Measures one sparse matrix in these precisions.
 SparseCase run_sparse_case(Session& session, const SparseProblem& problem, const std::vector<std::string>& precisions);
+
+/// Measures what the factors of one sparse matrix are used for.
+void run_sparse_uses_case(Session& session, const SparseProblem& problem, const std::string& precision,
+                          const std::function<void(const SparseUsesCase&)>& report);
 
 /// Measures the sparse paper's rounds of tile tasks; nothing but a reason on devices other than CUDA's.
 void run_tile_cases(Session& session, const std::vector<SparseProblem>& problems,

@@ -2,63 +2,13 @@
 // Sparse QR: analysis, numbers, other numbers of the same pattern, solution; SuiteSparseQR on the same matrix. Times
 // are the host's clock around public calls.
 #include <malloc.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <filesystem>
 #include <optional>
 
-#include "common/sparse_exchange.hpp"
-#include "session.hpp"
+#include "sparse_measuring.hpp"
 
 namespace qrane::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-template <class Function>
-double wall_ms(Function&& function) {
-  const auto start = Clock::now();
-  function();
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-/// More runs after a first one that took so long; none where that one is the sample.
-int more_runs(double first_ms) { return first_ms < 50 ? 9 : first_ms < 1000 ? 5 : first_ms < 4000 ? 2 : 0; }
-
-/// Takes samples after a first run, which is a warm-up where there are others.
-template <class Function>
-std::vector<double> samples_after(double first_ms, const Session& session, Function&& function) {
-  std::vector<double> samples;
-  const double enough_ms = session.on_gpu() ? 700 : 1e4;  // fewer than five where they take so long
-  double spent_ms = 0;
-  for (int left = more_runs(first_ms); left > 0 && spent_ms < enough_ms && !session.interrupted(); --left) {
-    samples.push_back(function());
-    spent_ms += samples.back();
-  }
-  if (samples.empty()) samples.push_back(first_ms);
-  return samples;
-}
-
-/// A file of the problem for peers, of a name of its own (they keep what they read); gone with the object.
-class ProblemFile {
- public:
-  explicit ProblemFile(const SparseMatrix& a) {
-    static int count = 0;
-    const std::string name = detail::concat("qrane-bench-", getpid(), "-", ++count, ".problem");
-    path_ = (std::filesystem::temp_directory_path() / name).string();
-    if (path_.find_first_of(" \t\n") != std::string::npos)
-      throw std::runtime_error("the folder of temporary files has a blank in its name: " + path_);
-    write_problem(path_, {a.rows, a.cols, a.col_ptr.data(), a.row_idx.data(), a.values.data()});
-  }
-  ~ProblemFile() { std::remove(path_.c_str()); }
-  ProblemFile(const ProblemFile&) = delete;
-  ProblemFile& operator=(const ProblemFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 class Measurement {
  public:
@@ -94,7 +44,7 @@ class Measurement {
   void ask_peers() {
     if (session_.peers("sparse").empty()) return;
     const ProblemFile& file = file_of_problem();
-    const bool large = result_.analysis.flops > 5e11, full = nearly_full();
+    const bool large = result_.analysis.flops > 5e11, full = nearly_full(a_);
     for (const char* ordering : {"metis", "default"}) {
       if (session_.interrupted()) return;
       session_.progress(result_.name + ", SuiteSparseQR, " + ordering);
@@ -121,7 +71,7 @@ class Measurement {
       for (const sparse::Ordering ordering :
            {sparse::Ordering::metis, sparse::Ordering::amd, sparse::Ordering::colamd}) {
         if (session_.interrupted() || (ordering == sparse::Ordering::metis && !sparse::has_metis())) continue;
-        if (nearly_full() && ordering != sparse::Ordering::colamd) continue;       // takes minutes and tells nothing
+        if (nearly_full(a_) && ordering != sparse::Ordering::colamd) continue;       // takes minutes and tells nothing
         if (session_.on_gpu() && ordering != result_.analysis.ordering) continue;  // the others where there is time
         AnalysisTime time{sparse::to_string(ordering), 0, {}, {}};
         session_.progress(result_.name + ", analysis by " + time.ordering);
@@ -136,7 +86,7 @@ class Measurement {
           time.samples_ms.push_back(ms);
         }
         try {
-          PeerTask task = peer_task("sparse-analysis", file, time.ordering);
+          PeerTask task = file.task("sparse-analysis", time.ordering);
           task.max_seconds = limit;
           time.peer_ms = session_.measure_peer("suitesparseqr", task).numbers("analyze_ms");
         } catch (const std::exception&) {  // the time stays empty
@@ -147,14 +97,6 @@ class Measurement {
   }
 
  private:
-  /// Whether rows join most of many columns.
-  bool nearly_full() const {
-    std::vector<double> lengths(static_cast<std::size_t>(a_.rows), 0.0);
-    for (const Index row : a_.row_idx) lengths[static_cast<std::size_t>(row)] += 1;
-    const double longest = a_.rows > 0 ? *std::max_element(lengths.begin(), lengths.end()) : 0;
-    return longest > 1000 && longest > 0.3 * static_cast<double>(a_.cols);
-  }
-
   const ProblemFile& file_of_problem() {
     if (!file_) file_.emplace(a_);
     return *file_;
@@ -231,20 +173,11 @@ class Measurement {
     }
   }
 
-  PeerTask peer_task(const std::string& task, const ProblemFile& file, const std::string& ordering) const {
-    PeerTask wanted;
-    wanted.task = task;
-    wanted.shape = {a_.rows, a_.cols};
-    wanted.precision = "f64";
-    wanted.more = " path=" + file.path() + " ordering=" + ordering;
-    return wanted;
-  }
-
   /// repeats 0: one run, which also looks at R.
   SparsePeer measured_peer(const ProblemFile& file, const std::string& ordering, int repeats) {
     SparsePeer peer;
     peer.ordering = ordering;
-    PeerTask task = peer_task("sparse", file, ordering);
+    PeerTask task = file.task("sparse", ordering);
     task.repeats = repeats;
     task.max_seconds = session_.on_gpu() ? 0.7 : 10;
     if (repeats == 0) task.more += " check=1";

@@ -372,6 +372,24 @@ std::vector<SparseProblem> tiled_sparse(const std::string& folder) {
   return list;
 }
 
+std::vector<SparseProblem> used_sparse(const std::string& folder) {
+  std::vector<std::string> names = {"sphere2500", "cre_d", "pds_20", "proxy_olesnik0", "ch7-8-b3", "lp_nug20"};
+  if (folder.empty())
+    names = {"nug-10", "chessboard-7x7x2", "poses-2000x4000x50", "bundle-40x2000x5", "flows-60x200x10", "grid3d-14"};
+  std::vector<SparseProblem> list, all = paper_sparse(folder);
+  for (const std::string& name : names)
+    for (SparseProblem& problem : all)
+      if (problem.name == name) list.push_back(problem);
+  return list;
+}
+
+std::vector<SparseProblem> smoke_used_sparse(const std::string&) {
+  std::vector<SparseProblem> list;
+  list.push_back({"nug-5", "nug", "", [] { return assignment_relaxation(5); }});
+  list.push_back({"grid2d-12", "grid2d", "", [] { return grid(12, 2); }});
+  return list;
+}
+
 std::vector<SparseProblem> smoke_sparse(const std::string& folder) {
   std::vector<SparseProblem> list;
   if (!folder.empty())

@@ -26,6 +26,9 @@ struct SparseProblem {
 std::vector<SparseProblem> paper_sparse(const std::string& folder);
 /// Those that the paper's rounds of tile tasks are timed on.
 std::vector<SparseProblem> tiled_sparse(const std::string& folder);
+/// Those whose factors are used: of middling size, then the two largest; without a folder generated ones.
+std::vector<SparseProblem> used_sparse(const std::string& folder);
+std::vector<SparseProblem> smoke_used_sparse(const std::string& folder);
 /// A few small ones, for the tests.
 std::vector<SparseProblem> smoke_sparse(const std::string& folder);
 

@@ -69,6 +69,7 @@ struct SuiteInfo {
   std::vector<OperationShape> operations = {};
   std::vector<UpdateShape> updates = {};
   std::vector<SparseProblem> (*sparse)(const std::string& folder) = nullptr;  ///< sparse matrices
+  bool uses = false;                   ///< what factors of those are used for, and in how little memory
   bool tiles = false;                  ///< those by the sparse paper's rounds of tile tasks alone, on CUDA devices
   bool inner_kernels = false;          ///< the layouts of the paper's inner kernel, on CUDA devices
   std::vector<Shape> background = {};  ///< robust PCA problems

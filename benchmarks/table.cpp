@@ -274,6 +274,43 @@ void Table::add(const SparseCase& result) {
   std::fflush(stdout);
 }
 
+void Table::add(const SparseUsesCase& result) {
+  if (quiet()) return;
+  const auto time = [](const std::vector<double>& samples) {
+    return samples.empty() ? std::string("-") : milliseconds(median(samples));
+  };
+  const auto mebibytes = [](Index bytes) {
+    return bytes < 0 ? std::string("-") : format("%.1f", static_cast<double>(bytes) / (1 << 20));
+  };
+  std::printf("\n%s, %s: %lld x %lld, ", result.name.c_str(), result.precision.c_str(),
+              static_cast<long long>(result.analysis.rows), static_cast<long long>(result.analysis.cols));
+  if (result.limits.empty()) return print_absence(result);
+  std::printf("rank %lld; ms: refactor %s, Q kept %s (%s MiB), by the host's cores %s, spqr %s%s\n",
+              static_cast<long long>(result.rank), time(result.refactor_ms).c_str(), time(result.keep_ms).c_str(),
+              mebibytes(result.keep_bytes).c_str(), time(result.host_ms).c_str(), time(result.peer_ms).c_str(),
+              result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
+  std::printf("  %-22s %10s %10s %10s %10s %10s %7s\n", "memory", "limit MiB", "ms", "peak MiB", "measured", "moved MiB",
+              "stages");
+  for (const SparseLimit& limit : result.limits) {
+    std::printf("  %-22s %10s ", limit.limit_bytes == 0 ? "no limit" : format("%.3f", limit.share).c_str(),
+                limit.limit_bytes == 0 ? "" : mebibytes(limit.limit_bytes).c_str());
+    if (limit.samples_ms.empty())
+      std::printf("%s\n", limit.reason.c_str());
+    else
+      std::printf("%10s %10s %10s %10s %7d%s\n", time(limit.samples_ms).c_str(), mebibytes(limit.peak_bytes).c_str(),
+                  mebibytes(limit.measured_bytes).c_str(), mebibytes(limit.moved_bytes).c_str(), limit.stages,
+                  limit.same_bits ? "" : "  other bits");
+  }
+  std::printf("  %-22s %5s %10s %10s %10s %10s %9s\n", "use", "rhs", "device ms", "from host", "host ms", "spqr ms",
+              "error");
+  for (const SparseUse& use : result.uses)
+    std::printf("  %-22s %5lld %10s %10s %10s %10s %9s%s\n", use.use.c_str(), static_cast<long long>(use.rhs),
+                time(use.device_ms).c_str(), time(use.transfer_ms).c_str(), time(use.host_ms).c_str(),
+                time(use.peer_ms).c_str(), measure(use.error).c_str(),
+                use.use != "refine" ? "" : format("  %d iterations%s, factored in %s ms", use.iterations, use.converged ? "" : ", not converged", time(result.single_ms).c_str()).c_str());
+  std::fflush(stdout);
+}
+
 void Table::add(const TileCase& result) {
   if (quiet()) return;
   print_heading("tiles",
@@ -316,6 +353,10 @@ void print_foot(const BenchResults& results) {
         "ms: values to R, Q discarded; spqr: SuiteSparseQR with the faster of METIS and its default ordering, speed-up "
         "its "
         "time over qrane's, memory qrane's over its; error: |A'(b - A x)| / (|A| |b|)\n");
+  if (!results.sparse_uses.empty())
+    std::printf(
+        "memory: factorizations with Q discarded; device: right-hand sides in its memory, from host: in the host's; host, "
+        "spqr: factored and used there\n");
   for (const QrCase& result : results.cases)
     if (result.fell_back) {
       std::printf("*: a guard handed over to Householder reflections\n");

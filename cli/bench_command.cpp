@@ -90,7 +90,7 @@ Command add_bench_command(CLI::App& parent, const std::string& program) {
                   "begin no case after this time (default: the suite's own on a GPU, no limit on a CPU)")
       ->type_name("S");
   app->add_option("--matrices", options->matrices,
-                  "sparse matrices (.mtx, .mtx.gz) of paper-sparse, besides generated ones")
+                  "sparse matrices (.mtx, .mtx.gz) of paper-sparse, besides generated ones, and of sparse-uses")
       ->type_name("DIR")
       ->envname("QRANE_MATRICES");
   add_common_options(*app, options->common);

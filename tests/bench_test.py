@@ -388,7 +388,7 @@ class Command(unittest.TestCase):
         done = run(QRANE, "bench", "--list")
         self.assertEqual(done.returncode, 0, done.stderr)
         for suite in ("paper-table1", "paper-width", "paper-speedup", "paper-blas2", "paper-tuning", "paper-rpca",
-                      "paper-updates", "paper-sparse", "skinny", "square", "ill-conditioned", "svd", "gels", "batched", "background"):
+                      "paper-updates", "paper-sparse", "sparse-uses", "skinny", "square", "ill-conditioned", "svd", "gels", "batched", "background"):
             self.assertIn(suite, done.stdout)
         self.assertNotIn("smoke", done.stdout)
 

@@ -21,7 +21,7 @@ struct PeerRequest {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::int64_t count = 1;  ///< batched: matrices
-  std::int64_t rhs = 0;    ///< gels: right-hand sides
+  std::int64_t rhs = 0;    ///< gels, sparse-uses: right-hand sides
   std::string precision;   ///< "f32" or "f64"
   std::uint64_t seed = 0;
   double condition = 1;  ///< of the matrix
@@ -40,6 +40,7 @@ struct PeerSamples {
   std::vector<double> thin_q_ms;
   std::vector<double> total_ms;
   std::vector<double> analyze_ms;
+  std::vector<std::pair<std::string, std::vector<double>>> lists;  ///< others, by name
   std::vector<std::pair<std::string, double>> facts;
 };
 
@@ -97,6 +98,7 @@ inline std::string answer(const PeerProgram& program, const std::string& line) {
   if (!samples.thin_q_ms.empty()) reply += " thin_q_ms=" + join_numbers(samples.thin_q_ms);
   if (!samples.total_ms.empty()) reply += " total_ms=" + join_numbers(samples.total_ms);
   if (!samples.analyze_ms.empty()) reply += " analyze_ms=" + join_numbers(samples.analyze_ms);
+  for (const auto& [name, list] : samples.lists) reply += " " + name + "=" + join_numbers(list);
   for (const auto& [name, value] : samples.facts) reply += " " + name + "=" + join_numbers({value});
   return reply.empty() ? reply : reply.substr(1);
 }

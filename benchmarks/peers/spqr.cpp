@@ -3,6 +3,7 @@
 // that OPENBLAS_NUM_THREADS names, Q discarded, its default tolerance.
 //   task sparse           path= ordering= : analysis and factorization with one right-hand side, and its solution
 //   task sparse-analysis  path= ordering= : analysis alone (without its search for singletons)
+//   task sparse-uses      path= ordering= rhs= : Q and R kept, and what they are used for
 // SuiteSparseQR is under the GPL: this program is not installed, and nothing of it is linked into qrane.
 #include <malloc.h>
 
@@ -35,19 +36,24 @@ class Solver {
     cholmod_l_start(&common_);
     common_.print = 0;
   }
-  ~Solver() { cholmod_l_finish(&common_); }
+  ~Solver() {
+    forget_factors();
+    cholmod_l_finish(&common_);
+  }
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
   PeerSamples measure(const PeerRequest& request) {
     const auto ordering = orderings().find(request.ordering);
     if (ordering == orderings().end()) throw std::runtime_error("no ordering '" + request.ordering + "'");
+    if (request.path != path_ || request.task != "sparse-uses" || ordering->second != kept_ordering_) forget_factors();
     if (request.path != path_) {
       problem_ = read_problem(request.path);
       path_ = request.path;
     }
     const PeerSamples samples = request.task == "sparse-analysis" ? analyze(request, ordering->second)
                                 : request.task == "sparse"        ? factor(request, ordering->second)
+                                : request.task == "sparse-uses"   ? use(request, ordering->second)
                                                                   : throw std::runtime_error("unknown task");
     return samples;
   }
@@ -193,6 +199,61 @@ class Solver {
     return wall;
   }
 
+  void forget_factors() {
+    if (kept_) SuiteSparseQR_free<double>(&kept_, &common_);
+    kept_ = nullptr;
+  }
+
+  PeerSamples use(const PeerRequest& request, int ordering) {
+    PeerSamples samples;
+    if (!kept_) {
+      cholmod_sparse a = matrix();
+      kept_ = SuiteSparseQR_factorize<double>(ordering, SPQR_DEFAULT_TOL, &a, &common_);
+      check(kept_ != nullptr);
+      kept_ordering_ = ordering;
+      samples.factor_ms.push_back(1e3 * common_.SPQR_factorize_time);
+    }
+    const auto block = [&](std::int64_t rows) {
+      cholmod_dense* b = cholmod_l_allocate_dense(static_cast<std::size_t>(rows), static_cast<std::size_t>(request.rhs),
+                                                  static_cast<std::size_t>(rows), CHOLMOD_REAL, &common_);
+      check(b != nullptr);
+      fill_seeded(static_cast<double*>(b->x), rows * request.rhs, 13);
+      return b;
+    };
+    const auto timed = [&](const std::string& name, cholmod_dense* b, auto&& function) {
+      std::vector<double> times;
+      repeat(request, [&](bool counts) {
+        const auto begin = Clock::now();
+        cholmod_dense* x = function(b);
+        const double elapsed = 1e3 * seconds_since(begin);
+        check(x != nullptr);
+        cholmod_l_free_dense(&x, &common_);
+        if (counts) times.push_back(elapsed);
+      });
+      samples.lists.emplace_back(name, times);
+    };
+    const auto then = [&](cholmod_dense* first, auto&& function) {
+      check(first != nullptr);
+      cholmod_dense* second = function(first);
+      cholmod_l_free_dense(&first, &common_);
+      return second;
+    };
+    const auto apply = [&](int method) {
+      return [&, method](cholmod_dense* b) { return SuiteSparseQR_qmult<double>(method, kept_, b, &common_); };
+    };
+    const auto solve = [&](int system) {
+      return [&, system](cholmod_dense* b) { return SuiteSparseQR_solve<double>(system, kept_, b, &common_); };
+    };
+    cholmod_dense *b = block(problem_.rows), *c = block(problem_.cols);
+    timed("solve_ms", b, [&](cholmod_dense* x) { return then(apply(SPQR_QTX)(x), solve(SPQR_RETX_EQUALS_B)); });
+    timed("apply_qt_ms", b, apply(SPQR_QTX));
+    timed("apply_q_ms", b, apply(SPQR_QX));
+    timed("least_norm_ms", c, [&](cholmod_dense* x) { return then(solve(SPQR_RTX_EQUALS_ETB)(x), apply(SPQR_QX)); });
+    cholmod_l_free_dense(&b, &common_);
+    cholmod_l_free_dense(&c, &common_);
+    return samples;
+  }
+
   void add_facts(PeerSamples& samples) {
     samples.facts.emplace_back("rank", static_cast<double>(common_.SPQR_istat[4]));
     samples.facts.emplace_back("fronts", static_cast<double>(common_.SPQR_istat[2]));
@@ -202,6 +263,8 @@ class Solver {
   }
 
   cholmod_common common_{};
+  SuiteSparseQR_factorization<double>* kept_ = nullptr;
+  int kept_ordering_ = -1;
   std::string path_;
   ExchangedProblem problem_;
 };
@@ -213,7 +276,7 @@ int main() {
   using namespace qrane::bench;
   Solver solver;
   return serve({[] {
-                  return "sparse=suitesparseqr sparse-analysis=suitesparseqr version=SuiteSparseQR_" +
+                  return "sparse=suitesparseqr sparse-analysis=suitesparseqr sparse-uses=suitesparseqr version=SuiteSparseQR_" +
                          std::to_string(SPQR_MAIN_VERSION) + "." + std::to_string(SPQR_SUB_VERSION) + "." +
                          std::to_string(SPQR_SUBSUB_VERSION);
                 },

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The suite `smoke-sparse-uses` as a user runs it: bench_sparse_uses_test.py QRANE PLOT."""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+QRANE, PLOT = "", ""
+RANKS = {"nug-5": 148, "grid2d-12": 144}
+WITH_Q = ("solve", "apply QT", "apply Q", "least norm")
+UNIT = {"f32": 2.0**-24, "f64": 2.0**-53}
+
+
+def run(*arguments):
+    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=240)
+
+
+class SparseUsesSuite(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.file = Path(cls.folder.name) / "uses.json"
+        cls.done = run(QRANE, "bench", "smoke-sparse-uses", "--backend", "cpu", "--max-seconds", "100", "--json", cls.file)
+        cls.cases = json.loads(cls.file.read_text())["sparse_uses"] if cls.file.exists() else []
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.assertEqual(self.done.returncode, 0, self.done.stdout + self.done.stderr)
+
+    def has_peer(self):
+        return "qrane-peers-spqr, SuiteSparseQR" in self.done.stdout
+
+    def for_each(self, check):
+        for case in self.cases:
+            with self.subTest(matrix=case["name"], precision=case["precision"]):
+                check(case)
+
+    def test_every_matrix_is_measured(self):
+        self.assertCountEqual([(case["name"], case["precision"]) for case in self.cases],
+                              [(name, precision) for name in RANKS for precision in UNIT])
+        def check(case):
+            self.assertEqual(case["outcome"], "measured", case["reason"])
+            self.assertEqual(case["rank"], RANKS[case["name"]])
+            self.assertEqual(case["median_ms"], case["limits"][0]["median_ms"])
+            self.assertGreater(min(case[key]["median_ms"] for key in ("refactor", "keep_q", "host")), 0)
+            self.assertGreaterEqual(case["keep_q"]["peak_bytes"], case["limits"][0]["peak_bytes"])
+            self.assertEqual("single" in case, case["precision"] == "f64")
+
+        self.for_each(check)
+
+    def test_limits_are_kept_with_the_same_bits(self):
+        def check(case):
+            free, *limited = case["limits"]
+            self.assertEqual((free["limit_bytes"], free["stages"]), (0, 1))
+            self.assertEqual([limit["share"] for limit in limited[:2]], [0.5, 0.25])
+            kept = [limit for limit in limited if "median_ms" in limit]
+            self.assertTrue(kept)
+            for limit in kept:
+                self.assertTrue(limit["same_bits"])
+                self.assertLessEqual(limit["peak_bytes"], limit["limit_bytes"])
+                self.assertGreater(limit["stages"], 1)
+                self.assertGreater(limit["moved_bytes"], free["moved_bytes"])
+            for limit in limited:
+                if "median_ms" not in limit:  # then the least that is possible comes last
+                    self.assertIn("bytes of device memory", limit["reason"])
+                    self.assertLess(limit["share"], limited[-1]["share"])
+                    self.assertIn("median_ms", limited[-1])
+
+        self.for_each(check)
+
+    def test_uses(self):
+        def check(case):
+            uses = {(use["use"], use["rhs"]): use for use in case["uses"]}
+            ways = WITH_Q + ("solve without Q",)
+            expected = [(way, count) for way in ways for count in (1, 100)] + [("solve what rode along", 1)]
+            self.assertCountEqual(uses, expected + [("refine", 1)] * (case["precision"] == "f64"))
+            unit = (min(case["rows"], case["cols"]) + 10) * UNIT[case["precision"]]
+            for (way, count), use in uses.items():
+                timed = ["from_host"] + ["device"] * (way in ways) + ["host"] * (way in WITH_Q)
+                timed += ["peer"] * (way in WITH_Q and self.has_peer())
+                self.assertCountEqual([key for key in use if isinstance(use[key], dict)], timed)
+                self.assertGreater(min(use[key]["median_ms"] for key in timed), 0)
+                self.assertLess(use["error"], 60 * unit)
+            if case["precision"] == "f64":
+                self.assertTrue(uses["refine", 1]["converged"])
+                self.assertGreater(uses["refine", 1]["iterations"], 0)
+
+        self.for_each(check)
+
+    def test_plot_and_report(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "page.md"
+            page.write_text("<!-- results smoke-sparse-uses --><!-- end -->\n")
+            done = run(Path(PLOT).parent / "report", page, self.file)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            text = page.read_text()
+            for words in ("**Within a memory limit, Q discarded**", "| nug-5 | 0.5 |", "**Uses**", "| grid2d-12 | Qᵀ applied | 100 |"):
+                self.assertIn(words, text)
+            done = run(PLOT, self.file, "--out", folder)
+            if "matplotlib is not installed" in done.stderr:
+                raise unittest.SkipTest(done.stderr.strip())
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(sorted(re.search(r"-(\w+)\.png$", name).group(1) for name in done.stdout.split()),
+                             ["limits", "uses"])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit("usage: bench_sparse_uses_test.py QRANE PLOT [unittest arguments]")
+    QRANE, PLOT = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
