@@ -85,7 +85,9 @@ TYPED_TEST(QrRepeat, RefactorEqualsAFreshFactorization) {
 TYPED_TEST(QrRepeat, RefactorAllocatesNothing) {
   using T = typename TypeParam::Scalar;
   const Context context = fresh_context(this->backend, std::int64_t{16} << 20);
+  EveryNth cases(2);
   for (const Combo combo : all_combos()) {
+    if (cases.skip()) continue;
     SCOPED_TRACE(to_string(combo));
     const auto a = random_normal<T>(1200, 32, 21), b = random_normal<T>(1200, 32, 22);
     const Matrix<T> device_a = context.template to_device<T>(a.view()), device_b = context.template to_device<T>(b.view());
