@@ -55,7 +55,7 @@ TEST(SparseAnalyze, StoragesOfOneMatrixGiveOneAnalysis) {
     for (const Symbolic* s : {&from_columns, &from_rows}) {
       EXPECT_EQ(s->col_perm, from_triplets.col_perm);
       EXPECT_EQ(s->row_perm, from_triplets.row_perm);
-      EXPECT_EQ(s->col_index, from_triplets.col_index);
+      EXPECT_EQ(s->columns_of_entries(), from_triplets.columns_of_entries());
       EXPECT_EQ(s->front_cols, from_triplets.front_cols);
       EXPECT_EQ(s->own_slot, from_triplets.own_slot);
       EXPECT_EQ(s->cb_slot, from_triplets.cb_slot);

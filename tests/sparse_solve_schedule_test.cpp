@@ -239,17 +239,18 @@ TEST(SparseSolveSchedule, LevelsOfSingletonsAndColumns) {
       EXPECT_GE(up[at(k)], 0);
       EXPECT_EQ(plan.row[at(plan.column_begin[at(k)])], k) << "the pivot first";
       for (Index p = s.row_begin[at(k)] + 1; p < s.row_begin[at(k) + 1]; ++p) {
-        const Index j = s.col_index[at(p)];
+        const Index j = s.singleton_cols[at(p)];
         if (j >= s.singletons) continue;
         EXPECT_LT(down[at(j)], down[at(k)]);
         EXPECT_LT(up[at(k)], up[at(j)]);
       }
     }
     const ColumnsOfS columns = columns_of(s);
+    const std::vector<Index> column = s.columns_of_entries();
     for (Index j = 0; j < s.cols; ++j)
       for (std::int64_t p = columns.begin[at(j)]; p < columns.begin[at(j) + 1]; ++p) {
         const Index entry = columns.entry[at(p)], row = columns.row[at(p)];
-        EXPECT_EQ(s.col_index[at(entry)], j);
+        EXPECT_EQ(column[at(entry)], j);
         EXPECT_TRUE(entry >= s.row_begin[at(row)] && entry < s.row_begin[at(row) + 1]);
         EXPECT_TRUE(p == columns.begin[at(j)] || columns.row[at(p) - 1] < row);
       }

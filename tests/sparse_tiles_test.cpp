@@ -73,12 +73,12 @@ class TileFactors : public testing::Test {
       }
     }
     std::vector<std::vector<long double>> lines;  // of S
-    for (Index k = 0; k < s.rows; ++k) {
+    s.for_each_row([&](Index, Index first, Index last, auto column) {
       std::vector<long double> line(static_cast<std::size_t>(s.cols), 0);
-      for (Index p = s.row_begin[static_cast<std::size_t>(k)]; p < s.row_begin[static_cast<std::size_t>(k) + 1]; ++p)
-        line[static_cast<std::size_t>(s.col_index[static_cast<std::size_t>(p)])] = values[static_cast<std::size_t>(p)];
+      for (Index p = first; p < last; ++p)
+        line[static_cast<std::size_t>(column(p))] = values[static_cast<std::size_t>(p)];
       lines.push_back(std::move(line));
-    }
+    });
     const auto gram = [](const auto& list, std::size_t i, std::size_t j) {
       long double sum = 0;
       for (const auto& row : list) sum += row[i] * row[j];

@@ -303,14 +303,15 @@ class SparseFactorState {
   void analyze_again(const T* values) {
     const Symbolic& s = *analyzed_;
     std::vector<Index> rows(at(s.user_entries)), cols(at(s.user_entries));
-    for (Index k = 0; k < s.rows; ++k)
-      for (Index p = s.row_begin[at(k)]; p < s.row_begin[at(k) + 1]; ++p) {
+    s.for_each_row([&](Index k, Index first, Index last, auto column) {
+      for (Index p = first; p < last; ++p) {
         const bool plain = s.gather_begin.empty();
         for (Index q = plain ? p : s.gather_begin[at(p)]; q < (plain ? p + 1 : s.gather_begin[at(p) + 1]); ++q) {
           rows[at(s.gather[at(q)])] = s.row_perm[at(k)];
-          cols[at(s.gather[at(q)])] = s.col_perm[at(s.col_index[at(p)])];
+          cols[at(s.gather[at(q)])] = s.col_perm[at(column(p))];
         }
       }
+    });
     const auto pattern = sparse::by_triplets<T>(s.rows, s.cols, s.user_entries, rows.data(), cols.data(), values);
     sparse::AnalyzeOptions options;
     options.ordering = sparse::Ordering::given;
@@ -379,7 +380,7 @@ class SparseFactorState {
     const Symbolic& s = *symbolic_;
     for (Index k = 0; k < s.singletons; ++k)
       for (Index p = s.row_begin[at(k)]; p < s.row_begin[at(k) + 1]; ++p)
-        visit(k, s.col_index[at(p)], numeric_->values()[at(p)]);
+        visit(k, s.singleton_cols[at(p)], numeric_->values()[at(p)]);
     for (std::size_t f = 0; f < s.fronts.size(); ++f) {
       const sparse::Front& shape = s.fronts[f];
       const auto& front = numeric_->fronts()[f];
@@ -412,21 +413,21 @@ class SparseFactorState {
     const Symbolic& s = *symbolic_;
     std::vector<T> z(at(s.cols * n), T(0));
     for (Index j = 0; j < n; ++j)
-      for (Index k = 0; k < s.rows; ++k)
-        for (Index p = s.row_begin[at(k)]; p < s.row_begin[at(k) + 1]; ++p)
-          z[at(s.col_index[at(p)] + j * s.cols)] += numeric_->values()[at(p)] * w[at(k + j * s.rows)];
+      s.for_each_row([&](Index k, Index first, Index last, auto column) {
+        for (Index p = first; p < last; ++p)
+          z[at(column(p) + j * s.cols)] += numeric_->values()[at(p)] * w[at(k + j * s.rows)];
+      });
     return z;
   }
 
   void subtract_product(const std::vector<T>& x, std::vector<T>& w, Index n) const {
     const Symbolic& s = *symbolic_;
     for (Index j = 0; j < n; ++j)
-      for (Index k = 0; k < s.rows; ++k) {
+      s.for_each_row([&](Index k, Index first, Index last, auto column) {
         T sum = w[at(k + j * s.rows)];
-        for (Index p = s.row_begin[at(k)]; p < s.row_begin[at(k) + 1]; ++p)
-          sum -= numeric_->values()[at(p)] * x[at(s.col_index[at(p)] + j * s.cols)];
+        for (Index p = first; p < last; ++p) sum -= numeric_->values()[at(p)] * x[at(column(p) + j * s.cols)];
         w[at(k + j * s.rows)] = sum;
-      }
+      });
   }
 
   sparse::SparseSolution<T> finish_x(const std::vector<T>& x, Index n, Memory memory) const {

@@ -62,27 +62,32 @@ void check_options(const AnalyzeOptions& options, Index cols) {
 }
 
 /// One ordering of the matrix without singletons, and the fronts that follow.
+template <class I>
 struct Trial {
-  FrontTree tree;
+  FrontTree<I> tree;
   Symbolic fronts;
   double flops = 0;
   double seconds = 0;  // of the factorization, roughly
 };
 
 /// What building the graph of A^T A visits, rows that join nothing left out.
-double joined_entries(const Compact& a) {
+template <class I>
+double joined_entries(const Compact<I>& a) {
   double joined = 0;
-  for (Index i = 0; i < a.rows; ++i) {
+  const Index limit = dense_row_limit(a.cols);
+  for (I i = 0; i < a.rows; ++i) {
     const Index length = a.row_begin[i + 1] - a.row_begin[i];
-    if (length <= dense_row_limit(a.cols)) joined += static_cast<double>(length) * static_cast<double>(length);
+    if (length <= limit) joined += static_cast<double>(length) * static_cast<double>(length);
   }
   return joined;
 }
 
 /// Tries orderings of one matrix and remembers the best.
+template <class I>
 class Trials {
  public:
-  Trials(const Compact& a, const Singletons& singletons, const AnalyzeOptions& options, const Symbolic& shape, bool gpu)
+  Trials(const Compact<I>& a, const Singletons<I>& singletons, const AnalyzeOptions& options, const Symbolic& shape,
+         bool gpu)
       : a_(a), singletons_(singletons), options_(options), shape_(shape), gpu_(gpu) {}
 
   void run(Ordering ordering) {
@@ -120,7 +125,9 @@ class Trials {
     if (made_metis) judge(Ordering::metis, std::move(*made_metis));
   }
 
-  Symbolic finish() {
+  /// The best ordering's fronts, and leftmost columns of the rows for lay_out_matrix.
+  std::pair<Symbolic, std::vector<I>> finish() {
+    graph_.reset();
     Symbolic s = std::move(best_->fronts);
     AnalysisFacts& facts = s.facts;
     facts.ordering = chosen_;
@@ -129,16 +136,16 @@ class Trials {
     facts.tree_seconds = tree_seconds_;
     facts.supernodes = best_->tree.supernodes;
     facts.r_entries_exact = best_->tree.r_entries_exact;
-    s.col_perm = singletons_.cols;
     s.col_perm.reserve(s.cols);
-    for (const Index j : best_->tree.order) s.col_perm.push_back(singletons_.live_cols[j]);
+    s.col_perm.assign(singletons_.cols.begin(), singletons_.cols.end());
+    for (const I j : best_->tree.order) s.col_perm.push_back(singletons_.live_cols[j]);
     s.col_perm.insert(s.col_perm.end(), singletons_.empty_cols.begin(), singletons_.empty_cols.end());
-    return s;
+    return {std::move(s), std::move(best_->tree.leftmost)};
   }
 
  private:
   struct Made {
-    std::vector<Index> order;
+    std::vector<I> order;
     double seconds = 0;
   };
 
@@ -154,27 +161,27 @@ class Trials {
     Made made;
     switch (ordering) {
       case Ordering::colamd: made.order = order_colamd(a_); break;
-      case Ordering::amd: made.order = order_amd(*graph_); break;
-      case Ordering::metis: made.order = order_metis(*graph_); break;
+      case Ordering::amd: made.order = order_amd<I>(*graph_); break;
+      case Ordering::metis: made.order = order_metis<I>(*graph_); break;
       case Ordering::given: made.order = given_order(); break;
       case Ordering::natural:
-      case Ordering::automatic: made.order.resize(a_.cols); std::iota(made.order.begin(), made.order.end(), Index{0});
+      case Ordering::automatic: made.order.resize(a_.cols); std::iota(made.order.begin(), made.order.end(), I{0});
     }
     made.seconds = watch.lap();
     return made;
   }
 
   /// How fronts are merged for columns with these counts in R.
-  Amalgamation relaxation(const ColumnTree& columns) const {
+  Amalgamation relaxation(const ColumnTree<I>& columns) const {
     if (options_.amalgamation) return *options_.amalgamation;
     double squares = 0;  // flops of a Cholesky factorization: a bound from below
-    for (const Index count : columns.r_counts) squares += static_cast<double>(count) * static_cast<double>(count);
+    for (const I count : columns.r_counts) squares += static_cast<double>(count) * static_cast<double>(count);
     constexpr double worth_a_gpu = 5e6;
     return gpu_ && squares >= worth_a_gpu ? Amalgamation::for_gpu() : Amalgamation{};
   }
 
   /// Seconds of a factorization, as measured, roughly. A GPU takes the panels on the longest path one after the other.
-  double predict(const Trial& trial) const {
+  double predict(const Trial<I>& trial) const {
     if (!gpu_) return trial.flops / 2e10;
     constexpr Index panel = 32, whole_elements = 14000;
     return 6e-5 * static_cast<double>(longest_path(trial.fronts, panel, whole_elements)) + trial.flops / 1.2e13;
@@ -183,14 +190,14 @@ class Trials {
   /// What the ordering costs; keeps the best. One that fills R far beyond the best one's is not looked at further.
   void judge(Ordering ordering, Made made) {
     Stopwatch watch;
-    const ColumnTree columns = column_tree(a_, std::move(made.order));
+    const ColumnTree<I> columns = column_tree(a_, made.order);
     const double entries = std::accumulate(columns.r_counts.begin(), columns.r_counts.end(), 0.0);
     if (best_ && entries > 1.5 * static_cast<double>(best_->tree.r_entries_exact)) {  // cannot win: R alone says so
       tree_seconds_ += watch.lap();
       order_seconds_ += made.seconds;
       return;
     }
-    Trial trial{front_tree(columns, relaxation(columns)), shape_};
+    Trial<I> trial{front_tree(columns, relaxation(columns)), shape_};
     lay_out_fronts(a_, trial.tree, trial.fronts);
     Index r_entries = 0;
     for (const Front& front : trial.fronts.fronts) {
@@ -208,22 +215,22 @@ class Trials {
   }
 
   /// The user's permutation without singletons and empty columns.
-  std::vector<Index> given_order() const {
-    std::vector<Index> live(shape_.cols, -1), order;
-    for (Index k = 0; k < a_.cols; ++k) live[singletons_.live_cols[k]] = k;
+  std::vector<I> given_order() const {
+    std::vector<I> live(shape_.cols, -1), order;
+    for (I k = 0; k < a_.cols; ++k) live[singletons_.live_cols[k]] = k;
     for (Index k = 0; k < shape_.cols; ++k) {
-      if (const Index j = live[options_.permutation[k]]; j >= 0) order.push_back(j);
+      if (const I j = live[options_.permutation[k]]; j >= 0) order.push_back(j);
     }
     return order;
   }
 
-  const Compact& a_;
-  const Singletons& singletons_;
+  const Compact<I>& a_;
+  const Singletons<I>& singletons_;
   const AnalyzeOptions& options_;
   const Symbolic& shape_;
   bool gpu_;
   std::optional<ColumnGraph> graph_;
-  std::optional<Trial> best_;
+  std::optional<Trial<I>> best_;
   Ordering chosen_ = Ordering::natural;
   std::vector<OrderingTrial> trials_;
   double order_seconds_ = 0;
@@ -279,18 +286,15 @@ void gather_facts(Symbolic& s) {
   facts.intensity = facts.factor_bytes > 0 ? facts.flops / facts.factor_bytes : 0;
 }
 
-}  // namespace
-
-Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
-                         bool gpu) {
+template <class I>
+Symbolic analyze_by(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot, bool gpu) {
   Stopwatch watch;
-  const CompactedPattern compacted = compact(pattern);
+  const CompactedPattern<I> compacted = compact<I>(pattern);
   check_options(options, pattern.cols);
-  const Singletons singletons = find_singletons(compacted, options.singletons, may_pivot);
-  const bool nothing_taken = static_cast<Index>(singletons.live_rows.size()) == pattern.rows &&
-                             static_cast<Index>(singletons.live_cols.size()) == pattern.cols;
-  const Compact reduced = nothing_taken ? Compact{} : reduce(compacted.a, singletons);
-  const Compact& rest = nothing_taken ? compacted.a : reduced;
+  const Singletons<I> singletons = find_singletons(compacted, options.singletons, may_pivot);
+  const bool all_columns = static_cast<Index>(singletons.live_cols.size()) == pattern.cols;  // and so all rows
+  const Compact<I> reduced = all_columns ? Compact<I>{} : reduce(compacted.a, singletons);
+  const Compact<I>& rest = all_columns ? compacted.a : reduced;
 
   Symbolic shape;
   shape.rows = pattern.rows;
@@ -301,7 +305,7 @@ Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, 
   shape.empty_rows = static_cast<Index>(singletons.empty_rows.size());
   shape.empty_cols = static_cast<Index>(singletons.empty_cols.size());
 
-  Trials trials(rest, singletons, options, shape, gpu);
+  Trials<I> trials(rest, singletons, options, shape, gpu);
   const double compact_seconds = watch.lap();
   if (options.ordering == Ordering::automatic) {
     trials.run_automatic();
@@ -309,12 +313,20 @@ Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, 
     trials.run(options.ordering);
   }
   watch.lap();
-  Symbolic s = trials.finish();
-  lay_out_matrix(compacted, singletons, s);
+  auto [s, leftmost] = trials.finish();
+  lay_out_matrix(compacted, singletons, leftmost, all_columns ? nullptr : singletons.live_rows.data(), s);
   gather_facts(s);
   s.facts.tree_seconds += compact_seconds;
   s.facts.layout_seconds = watch.lap();
-  return s;
+  return std::move(s);
+}
+
+}  // namespace
+
+Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
+                         bool gpu, bool wide) {
+  return !wide && fits_narrow(pattern) ? analyze_by<std::int32_t>(pattern, options, may_pivot, gpu)
+                                       : analyze_by<Index>(pattern, options, may_pivot, gpu);
 }
 
 }  // namespace qrane::sparse

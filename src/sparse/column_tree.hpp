@@ -11,22 +11,23 @@
 namespace qrane::sparse {
 
 /// Columns in an elimination order that is a postorder of their tree: all below is in that numbering.
+template <class I>
 struct ColumnTree {
-  std::vector<Index> order;     ///< column k of the tree is column order[k] of A
-  std::vector<Index> parent;    ///< -1: a root; else > k
-  std::vector<Index> r_counts;  ///< entries of R's row k, the diagonal's among them
-  std::vector<Index> own_rows;  ///< rows of A whose leftmost entry is in column k
-  std::vector<Index> leftmost;  ///< for each row of A its leftmost column; -1: an empty row
+  std::vector<I> order;     ///< column k of the tree is column order[k] of A
+  std::vector<I> parent;    ///< -1: a root; else > k
+  std::vector<I> r_counts;  ///< entries of R's row k, the diagonal's among them
+  std::vector<I> own_rows;  ///< rows of A whose leftmost entry is in column k
+  std::vector<I> leftmost;  ///< for each row of A its leftmost column; -1: an empty row
 };
 
 /// The tree of A's columns eliminated in that order (cols numbers, a permutation), rearranged into a postorder: the
 /// same R but for the order of its rows and columns. Time: entries times the inverse of Ackermann's function.
-ColumnTree column_tree(const Compact& a, std::vector<Index> order);
+template <class I>
+ColumnTree<I> column_tree(const Compact<I>& a, const std::vector<I>& order);
 
-/// parent[k] of columns eliminated as they are numbered by order; -1: a root.
-std::vector<Index> column_etree(const Compact& a, const std::vector<Index>& order);
-
-/// Nodes of a forest, children before parents, every subtree contiguous; siblings keep their order.
-std::vector<Index> postorder(const std::vector<Index>& parent);
+/// parent[k] of columns eliminated as they are numbered by order; -1: a root. leftmost[i] becomes the first of them in
+/// which row i has an entry, or -1.
+template <class I>
+std::vector<I> column_etree(const Compact<I>& a, const std::vector<I>& order, std::vector<I>& leftmost);
 
 }  // namespace qrane::sparse

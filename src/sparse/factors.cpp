@@ -61,10 +61,12 @@ bool Factors<T>::prepare_values(const T* user_values) {
   gather_values(s, user_values, values_.data());
   std::vector<double>& norms = column_norms_;
   std::fill(norms.begin(), norms.end(), 0.0);
-  for (Index p = 0; p < s.entries; ++p) {
-    double& largest = norms[at(s.col_index[at(p)])];
-    largest = std::max(largest, std::abs(static_cast<double>(values_[at(p)])));
-  }
+  const auto each = [&](auto visit) {  // visit(value, column)
+    s.for_each_row([&](Index, Index first, Index last, auto column) {
+      for (Index p = first; p < last; ++p) visit(values_[at(p)], column(p));
+    });
+  };
+  each([&](T value, Index k) { norms[at(k)] = std::max(norms[at(k)], std::abs(static_cast<double>(value))); });
   exponents_.clear();
   for (Index k = 0; k < s.cols; ++k) {
     const int e = scaling_exponent<T>(norms[at(k)]);
@@ -73,13 +75,11 @@ bool Factors<T>::prepare_values(const T* user_values) {
     exponents_[at(k)] = e;
   }
   if (!exponents_.empty())
-    for (Index p = 0; p < s.entries; ++p)
-      if (const int e = exponents_[at(s.col_index[at(p)])]; e != 0) values_[at(p)] = std::ldexp(values_[at(p)], e);
+    each([&](T& value, Index k) {
+      if (const int e = exponents_[at(k)]; e != 0) value = std::ldexp(value, e);
+    });
   std::fill(norms.begin(), norms.end(), 0.0);
-  for (Index p = 0; p < s.entries; ++p) {
-    const double v = static_cast<double>(values_[at(p)]);
-    norms[at(s.col_index[at(p)])] += v * v;
-  }
+  each([&](T value, Index k) { norms[at(k)] += static_cast<double>(value) * static_cast<double>(value); });
   double largest = 0;
   for (Index k = 0; k < s.cols; ++k) {
     const double norm = std::ldexp(std::sqrt(norms[at(k)]), exponents_.empty() ? 0 : -exponents_[at(k)]);

@@ -157,7 +157,7 @@ void Factors<T>::solve_r(T* y, T* x, Index n) const {
     const Index begin = s.row_begin[at(k)], end = s.row_begin[at(k) + 1];
     for (Index c = 0; c < n; ++c) {
       T sum = y[k + c * ldy];
-      for (Index p = begin + 1; p < end; ++p) sum -= values_[at(p)] * x[s.col_index[at(p)] + c * ldx];
+      for (Index p = begin + 1; p < end; ++p) sum -= values_[at(p)] * x[s.singleton_cols[at(p)] + c * ldx];
       x[k + c * ldx] = sum / values_[at(begin)];
     }
   }
@@ -173,7 +173,7 @@ void Factors<T>::solve_rt(T* b, T* y, Index n) const {
     for (Index c = 0; c < n; ++c) {
       const T value = b[k + c * ldb] / values_[at(begin)];
       y[k + c * ldy] = value;
-      for (Index p = begin + 1; p < end; ++p) b[s.col_index[at(p)] + c * ldb] -= values_[at(p)] * value;
+      for (Index p = begin + 1; p < end; ++p) b[s.singleton_cols[at(p)] + c * ldb] -= values_[at(p)] * value;
     }
   }
   std::vector<T> update, triangle;

@@ -23,33 +23,35 @@ struct Group {
   Index cb_rows() const { return std::min(rows - r_rows(), cols - pivots); }
 };
 
+template <class I>
 struct Grouping {
   std::vector<Group> groups;
-  std::vector<Index> group_of;  // of each column of the tree
+  std::vector<I> group_of;  // of each column of the tree
 };
 
 /// Chains of columns with one child each whose rows of R have the same pattern.
-Grouping fundamental_supernodes(const ColumnTree& tree) {
-  const auto n = static_cast<Index>(tree.parent.size());
-  std::vector<Index> child_count(n, 0);
-  for (const Index p : tree.parent) {
+template <class I>
+Grouping<I> fundamental_supernodes(const ColumnTree<I>& tree) {
+  const auto n = static_cast<I>(tree.parent.size());
+  std::vector<I> child_count(n, 0);
+  for (const I p : tree.parent) {
     if (p >= 0) ++child_count[p];
   }
-  Grouping result;
+  Grouping<I> result;
   result.group_of.resize(n);
-  for (Index k = 0; k < n; ++k) {
+  for (I k = 0; k < n; ++k) {
     const bool joins =
         k > 0 && tree.parent[k - 1] == k && child_count[k] == 1 && tree.r_counts[k - 1] == tree.r_counts[k] + 1;
     if (!joins) result.groups.push_back({0, tree.r_counts[k], 0, 0, 0, -1});
     Group& group = result.groups.back();
-    result.group_of[k] = static_cast<Index>(result.groups.size()) - 1;
+    result.group_of[k] = static_cast<I>(result.groups.size()) - 1;
     ++group.pivots;
     group.own_rows += tree.own_rows[k];
     group.entries += tree.r_counts[k];
   }
-  for (Index k = 0; k < n; ++k) {
+  for (I k = 0; k < n; ++k) {
     if (tree.parent[k] < 0) continue;
-    const Index above = result.group_of[tree.parent[k]];
+    const I above = result.group_of[tree.parent[k]];
     if (above != result.group_of[k]) result.groups[result.group_of[k]].parent = above;
   }
   return result;
@@ -111,7 +113,8 @@ bool worth_merging(const Group& child, const Group& parent, const Group& merged,
 
 /// Merges children into parents, the widest first, where zeros are few. A child's columns but for its pivots are among
 /// its parent's, so the merged front has child.pivots + parent.cols columns, whichever children went before.
-Grouping amalgamate(Grouping fine, const Amalgamation& relax) {
+template <class I>
+Grouping<I> amalgamate(Grouping<I> fine, const Amalgamation& relax) {
   std::vector<Group>& groups = fine.groups;
   const auto count = static_cast<Index>(groups.size());
   Children children(groups);
@@ -136,7 +139,7 @@ Grouping amalgamate(Grouping fine, const Amalgamation& relax) {
     }
   }
   // Renumber what is left; a merged group is part of the one its parent ended in, which has a larger number.
-  Grouping result;
+  Grouping<I> result;
   std::vector<Index> number(count);
   for (Index g = 0; g < count; ++g) {
     if (into[g] >= 0) continue;
@@ -149,7 +152,7 @@ Grouping amalgamate(Grouping fine, const Amalgamation& relax) {
   for (Group& group : result.groups) {
     if (group.parent >= 0) group.parent = number[group.parent];
   }
-  for (Index& g : fine.group_of) g = number[g];
+  for (I& g : fine.group_of) g = static_cast<I>(number[g]);
   result.group_of = std::move(fine.group_of);
   return result;
 }
@@ -208,9 +211,10 @@ std::vector<Index> frugal_postorder(const std::vector<Group>& groups, const std:
 
 }  // namespace
 
-FrontTree front_tree(const ColumnTree& tree, const Amalgamation& relax) {
-  FrontTree result;
-  Grouping grouping = fundamental_supernodes(tree);
+template <class I>
+FrontTree<I> front_tree(const ColumnTree<I>& tree, const Amalgamation& relax) {
+  FrontTree<I> result;
+  Grouping<I> grouping = fundamental_supernodes(tree);
   result.supernodes = static_cast<Index>(grouping.groups.size());
   result.r_entries_exact = std::accumulate(tree.r_counts.begin(), tree.r_counts.end(), Index{0});
   grouping = amalgamate(std::move(grouping), relax);
@@ -240,19 +244,23 @@ FrontTree front_tree(const ColumnTree& tree, const Amalgamation& relax) {
     first_col += front.pivots;
     result.fronts.push_back(front);
   }
-  const auto n = static_cast<Index>(tree.order.size());
+  const auto n = static_cast<I>(tree.order.size());
   result.order.resize(n);
   result.own_rows.resize(n);
-  for (Index k = 0; k < n; ++k) {
-    const Index at = begin[number[grouping.group_of[k]]]++;
+  std::vector<I> position(n);
+  for (I k = 0; k < n; ++k) {
+    const auto at = static_cast<I>(begin[number[grouping.group_of[k]]]++);
+    position[k] = at;
     result.order[at] = tree.order[k];
     result.own_rows[at] = tree.own_rows[k];
   }
-  result.front_of_row.resize(tree.leftmost.size());
-  for (std::size_t i = 0; i < tree.leftmost.size(); ++i) {
-    result.front_of_row[i] = tree.leftmost[i] < 0 ? -1 : number[grouping.group_of[tree.leftmost[i]]];
-  }
+  result.leftmost.resize(tree.leftmost.size());
+  for (std::size_t i = 0; i < tree.leftmost.size(); ++i)
+    result.leftmost[i] = tree.leftmost[i] < 0 ? -1 : position[tree.leftmost[i]];
   return result;
 }
+
+template FrontTree<std::int32_t> front_tree(const ColumnTree<std::int32_t>&, const Amalgamation&);
+template FrontTree<Index> front_tree(const ColumnTree<Index>&, const Amalgamation&);
 
 }  // namespace qrane::sparse

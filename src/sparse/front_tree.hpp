@@ -11,15 +11,17 @@ namespace qrane::sparse {
 
 /// Fronts in a postorder that needs little memory, with pivots, cols, own_rows, rows, r_rows, cb_rows, their bounds and
 /// parent filled in; first_col counts from 0.
+template <class I>
 struct FrontTree {
   std::vector<Front> fronts;
-  std::vector<Index> order;         ///< pivotal columns front by front: column k of it is column order[k] of A
-  std::vector<Index> own_rows;      ///< rows of A whose leftmost entry is in column k of it
-  std::vector<Index> front_of_row;  ///< for each row of A the front that it is assembled into; -1: an empty row
+  std::vector<I> order;     ///< pivotal columns front by front: column k of it is column order[k] of A
+  std::vector<I> own_rows;  ///< rows of A whose leftmost entry is in column k of it
+  std::vector<I> leftmost;  ///< for each row of A that column; -1: an empty row
   Index supernodes = 0;             ///< fundamental ones
   Index r_entries_exact = 0;        ///< sum of tree.r_counts
 };
 
-FrontTree front_tree(const ColumnTree& tree, const Amalgamation& relax);
+template <class I>
+FrontTree<I> front_tree(const ColumnTree<I>& tree, const Amalgamation& relax);
 
 }  // namespace qrane::sparse

@@ -35,29 +35,36 @@ void link_children(Symbolic& s) {
 
 /// Column c is in the lists of the fronts on the paths from where c's rows are assembled up to where c is pivotal.
 /// Taken in ascending order, columns leave every list sorted.
-void list_columns(const Compact& a, const FrontTree& tree, Symbolic& s) {
-  std::vector<Index> end(s.fronts.size());
+template <class I>
+void list_columns(const Compact<I>& a, const FrontTree<I>& tree, Symbolic& s) {
+  const auto count = static_cast<I>(s.fronts.size());
+  struct List {  // what the loop below needs of a front, side by side
+    Index end;
+    I parent, seen;
+  };
+  std::vector<List> lists(count);
+  std::vector<I> front_of(a.cols), front_of_row(a.rows);
   Index total = 0;
-  for (Index f = 0; f < s.front_count(); ++f) {
+  for (I f = 0; f < count; ++f) {
     Front& front = s.fronts[f];
     constexpr Index most = std::numeric_limits<Local>::max();
     detail::check(front.cols <= most && front.rows_bound <= most, ErrorCode::invalid_argument, "analyze: a front of ",
                   front.rows_bound, " x ", front.cols, " is too large");
-    front.cols_begin = end[f] = total;
+    front.cols_begin = total;
+    lists[f] = {total, static_cast<I>(front.parent), -1};
     total += front.cols;
+    std::fill_n(front_of.begin() + front.first_col, front.pivots, f);
   }
+  for (I i = 0; i < a.rows; ++i) front_of_row[i] = tree.leftmost[i] < 0 ? -1 : front_of[tree.leftmost[i]];
   s.front_cols.resize(total);
-  std::vector<Index> seen(s.fronts.size(), -1);
-  Index pivotal = 0;
-  for (Index c = 0; c < a.cols; ++c) {
-    while (c >= s.fronts[pivotal].first_col + s.fronts[pivotal].pivots) ++pivotal;
-    s.front_cols[end[pivotal]++] = s.singletons + c;
-    seen[pivotal] = c;
-    for (Index p = a.col_begin[tree.order[c]]; p < a.col_begin[tree.order[c] + 1]; ++p) {
-      for (Index f = tree.front_of_row[a.row_index[p]]; seen[f] != c; f = s.fronts[f].parent) {
-        s.front_cols[end[f]++] = s.singletons + c;
-        seen[f] = c;
-      }
+  for (I c = 0; c < a.cols; ++c) {
+    const auto put = [&](List& list) {
+      s.front_cols[list.end++] = s.singletons + c;
+      list.seen = c;
+    };
+    put(lists[front_of[c]]);
+    for (I p = a.col_begin[tree.order[c]]; p < a.col_begin[tree.order[c] + 1]; ++p) {
+      for (I f = front_of_row[a.row_index[p]]; lists[f].seen != c; f = lists[f].parent) put(lists[f]);
     }
   }
 }
@@ -158,7 +165,8 @@ Index staircase_entries(Index rows, Index cols, const Index* stair) {
   return entries;
 }
 
-void lay_out_fronts(const Compact& a, const FrontTree& tree, Symbolic& s) {
+template <class I>
+void lay_out_fronts(const Compact<I>& a, const FrontTree<I>& tree, Symbolic& s) {
   s.fronts = tree.fronts;
   s.leftmost_begin.assign(s.cols + 1, 0);
   s.front_of_col.assign(s.cols, -1);
@@ -183,61 +191,77 @@ void lay_out_fronts(const Compact& a, const FrontTree& tree, Symbolic& s) {
   lay_out_all_rows(s);
 }
 
-void lay_out_matrix(const CompactedPattern& pattern, const Singletons& singletons, Symbolic& s) {
-  const Compact& a = pattern.a;
+template <class I>
+void lay_out_matrix(const CompactedPattern<I>& pattern, const Singletons<I>& singletons, const std::vector<I>& leftmost,
+                    const I* row_of, Symbolic& s) {
+  const Compact<I>& a = pattern.a;
   // Rows: singletons', then by leftmost column, then empty ones.
-  std::vector<Index> position(a.cols), new_row(a.rows);
-  for (Index k = 0; k < a.cols; ++k) position[s.col_perm[k]] = k;
   s.row_perm.resize(a.rows);
   std::copy(singletons.rows.begin(), singletons.rows.end(), s.row_perm.begin());
-  std::vector<Index> next(s.leftmost_begin.begin(), s.leftmost_begin.end() - 1);
-  for (const Index i : singletons.live_rows) {
-    Index leftmost = a.cols;
-    for (Index p = a.row_begin[i]; p < a.row_begin[i + 1]; ++p) leftmost = std::min(leftmost, position[a.col_index[p]]);
-    s.row_perm[next[leftmost]++] = i;
-  }
+  std::vector<I> next(s.leftmost_begin.begin() + s.singletons, s.leftmost_begin.end() - 1);
+  for (std::size_t r = 0; r < leftmost.size(); ++r)
+    if (leftmost[r] >= 0) s.row_perm[next[leftmost[r]]++] = row_of ? row_of[r] : static_cast<I>(r);
   std::copy(singletons.empty_rows.begin(), singletons.empty_rows.end(), s.row_perm.end() - s.empty_rows);
 
   s.row_begin.resize(a.rows + 1);
   s.row_begin[0] = 0;
-  for (Index r = 0; r < a.rows; ++r) {
+  next.resize(a.rows);  // of every row of A its next entry in S
+  for (I r = 0; r < a.rows; ++r) {
     const Index i = s.row_perm[r];
-    new_row[i] = r;
+    next[i] = static_cast<I>(s.row_begin[r]);
     s.row_begin[r + 1] = s.row_begin[r] + a.row_begin[i + 1] - a.row_begin[i];
   }
   // Columns in their new order leave every row sorted.
-  next.assign(s.row_begin.begin(), s.row_begin.end() - 1);
-  s.col_index.resize(s.entries);
-  std::vector<Index> entry_of(s.entries);  // of S -> of the compact pattern
-  for (Index k = 0; k < a.cols; ++k) {
-    for (Index e = a.col_begin[s.col_perm[k]]; e < a.col_begin[s.col_perm[k] + 1]; ++e) {
-      const Index p = next[new_row[a.row_index[e]]]++;
-      s.col_index[p] = k;
+  std::vector<I> column(s.entries), entry_of(s.entries);  // permuted; of S -> of the compact pattern
+  for (I k = 0; k < a.cols; ++k) {
+    for (I e = a.col_begin[s.col_perm[k]]; e < a.col_begin[s.col_perm[k] + 1]; ++e) {
+      const I p = next[a.row_index[e]]++;
+      column[p] = k;
       entry_of[p] = e;
     }
   }
-  const Sources& sources = pattern.sources;
-  if (sources.begin.empty()) {
-    s.gather.resize(s.entries);
-    for (Index p = 0; p < s.entries; ++p) s.gather[p] = sources.user[entry_of[p]];
-  } else {
-    s.gather.reserve(s.user_entries);
-    s.gather_begin.reserve(s.entries + 1);
-    for (Index p = 0; p < s.entries; ++p) {
-      s.gather_begin.push_back(static_cast<Index>(s.gather.size()));
-      const Index* const user = sources.user.data();
-      s.gather.insert(s.gather.end(), user + sources.first(entry_of[p]), user + sources.last(entry_of[p]));
-    }
-    s.gather_begin.push_back(s.user_entries);
-  }
-
+  s.singleton_cols.assign(column.begin(), column.begin() + s.row_begin[s.singletons]);
   s.entry_col.assign(s.entries, -1);
   std::vector<Local> local(s.cols);
   for (const Front& front : s.fronts) {
     for (Index j = 0; j < front.cols; ++j) local[s.front_cols[front.cols_begin + j]] = static_cast<Local>(j);
     const Index end = s.row_begin[front.first_row + front.own_rows];
-    for (Index p = s.row_begin[front.first_row]; p < end; ++p) s.entry_col[p] = local[s.col_index[p]];
+    for (Index p = s.row_begin[front.first_row]; p < end; ++p) s.entry_col[p] = local[column[p]];
   }
+
+  const Sources<I>& sources = pattern.sources;
+  if (sources.begin.empty()) {
+    if (!sources.user.empty())
+      for (I& entry : entry_of) entry = sources.user[entry];
+    s.gather = std::move(entry_of);
+    return;
+  }
+  std::vector<I> gather, begin;
+  gather.reserve(s.user_entries);
+  begin.reserve(s.entries + 1);
+  for (const I entry : entry_of) {
+    begin.push_back(static_cast<I>(gather.size()));
+    for (I k = sources.first(entry); k < sources.last(entry); ++k) gather.push_back(sources.at(k));
+  }
+  begin.push_back(static_cast<I>(s.user_entries));
+  s.gather = std::move(gather);
+  s.gather_begin = std::move(begin);
 }
+
+std::vector<Index> Symbolic::columns_of_entries() const {
+  std::vector<Index> columns(entries);
+  for_each_row([&](Index, Index first, Index last, auto column) {
+    for (Index p = first; p < last; ++p) columns[p] = column(p);
+  });
+  return columns;
+}
+
+#define QRANE_INSTANTIATE(I)                                                                           \
+  template void lay_out_fronts(const Compact<I>&, const FrontTree<I>&, Symbolic&);                     \
+  template void lay_out_matrix(const CompactedPattern<I>&, const Singletons<I>&, const std::vector<I>&, \
+                               const I*, Symbolic&);
+QRANE_INSTANTIATE(std::int32_t)
+QRANE_INSTANTIATE(Index)
+#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

@@ -5,6 +5,7 @@
 #include <colamd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -20,71 +21,63 @@ namespace {
 
 static_assert(std::is_same_v<SuiteSparse_long, Index>);
 
+/// Every bit of the result depends on all of x.
 std::uint64_t scramble(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-/// One column of every set of columns that have the same rows; fills vertex_of and weight.
-std::vector<Index> representatives(const Compact& a, ColumnGraph& graph) {
-  std::vector<std::uint64_t> hash(a.cols, 0);
-  for (Index j = 0; j < a.cols; ++j) {
-    for (Index p = a.col_begin[j]; p < a.col_begin[j + 1]; ++p) {
-      hash[j] += scramble(static_cast<std::uint64_t>(a.row_index[p]) + 1);
-    }
-  }
-  std::vector<Index> by_hash(a.cols);
-  std::iota(by_hash.begin(), by_hash.end(), Index{0});
-  std::sort(by_hash.begin(), by_hash.end(),
-            [&](Index j, Index k) { return hash[j] != hash[k] ? hash[j] < hash[k] : j < k; });
-  const auto length = [&](Index j) { return a.col_begin[j + 1] - a.col_begin[j]; };
-  std::vector<Index> leader(a.cols);
-  std::vector<Index> mark(a.rows, -1);
-  // Each column is compared with the first of its hash; sums of 64 scrambled bits that agree by accident cost no more
-  // than a vertex too many.
-  for (Index from = 0; from < a.cols;) {
-    const Index first = by_hash[from];
-    Index to = from;
-    for (; to < a.cols && hash[by_hash[to]] == hash[first]; ++to) {
-      const Index j = by_hash[to];
-      leader[j] = j;
-      if (j == first) {
-        if (to + 1 == a.cols || hash[by_hash[to + 1]] != hash[first]) continue;
-        for (Index p = a.col_begin[j]; p < a.col_begin[j + 1]; ++p) mark[a.row_index[p]] = first;
-        continue;
+/// One column of every set of columns that have the same rows, the first; fills vertex_of and weight.
+template <class I>
+std::vector<I> representatives(const Compact<I>& a, ColumnGraph& graph) {
+  using Vertex = ColumnGraph::Vertex;
+  const auto cols = static_cast<std::size_t>(a.cols);
+  // vertices by a hash of their rows; open addressing in at least twice as many places
+  const std::size_t places = std::bit_ceil(2 * cols + 2);
+  struct Place {
+    std::uint32_t hash = 0;
+    Vertex vertex = -1;
+  };
+  std::vector<Place> table(places);
+  std::vector<I> result;
+  graph.vertex_of.resize(cols);
+  graph.weight.reserve(cols);
+  const auto begin = [&](I j) { return a.row_index.begin() + a.col_begin[j]; };
+  for (I j = 0; j < a.cols; ++j) {
+    std::uint64_t sum = static_cast<std::uint64_t>(a.col_begin[j + 1] - a.col_begin[j]);
+    for (I p = a.col_begin[j]; p < a.col_begin[j + 1]; ++p)
+      sum = sum * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(a.row_index[p]);
+    sum = scramble(sum);
+    const auto hash = static_cast<std::uint32_t>(sum >> 32);
+    std::size_t at = sum & (places - 1);
+    for (;; at = (at + 1) & (places - 1)) {
+      Place& place = table[at];
+      if (place.vertex < 0) {
+        place = {hash, static_cast<Vertex>(result.size())};
+        result.push_back(j);
+        graph.weight.push_back(0);
+        break;
       }
-      const Index* const rows = a.row_index.data();
-      if (length(j) == length(first) &&
-          std::all_of(rows + a.col_begin[j], rows + a.col_begin[j + 1], [&](Index i) { return mark[i] == first; })) {
-        leader[j] = first;
-      }
+      if (place.hash != hash) continue;
+      const I first = result[place.vertex];
+      if (std::equal(begin(first), begin(first + 1), begin(j), begin(j + 1))) break;
     }
-    from = to;
-  }
-  std::vector<Index> result;
-  graph.vertex_of.resize(a.cols);
-  for (Index j = 0; j < a.cols; ++j) {  // leaders are the smallest of their sets
-    if (leader[j] == j) {
-      graph.vertex_of[j] = static_cast<Index>(result.size());
-      result.push_back(j);
-      graph.weight.push_back(0);
-    } else {
-      graph.vertex_of[j] = graph.vertex_of[leader[j]];
-    }
-    ++graph.weight[graph.vertex_of[j]];
+    graph.vertex_of[j] = table[at].vertex;
+    ++graph.weight[table[at].vertex];
   }
   return result;
 }
 
-/// The columns of vertices in that order, columns of one vertex side by side.
-std::vector<Index> expand(const ColumnGraph& graph, const std::vector<Index>& position) {
-  const auto cols = static_cast<Index>(graph.vertex_of.size());
-  std::vector<Index> begin(graph.vertices() + 1, 0);
+/// The columns of vertices in the order of their positions, columns of one vertex side by side.
+template <class I>
+std::vector<I> expand(const ColumnGraph& graph, const std::vector<ColumnGraph::Vertex>& position) {
+  const auto cols = static_cast<I>(graph.vertex_of.size());
+  std::vector<I> begin(graph.vertices() + 1, 0);
   for (Index v = 0; v < graph.vertices(); ++v) begin[position[v] + 1] = graph.weight[v];
   std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  std::vector<Index> order(cols);
-  for (Index j = 0; j < cols; ++j) order[begin[position[graph.vertex_of[j]]]++] = j;
+  std::vector<I> order(cols);
+  for (I j = 0; j < cols; ++j) order[begin[position[graph.vertex_of[j]]]++] = j;
   return order;
 }
 
@@ -100,8 +93,8 @@ Index colamd_core(Index rows, Index cols, Index length, Index* work, Index* orde
   return colamd_l(rows, cols, length, work, order, nullptr, stats);
 }
 
-template <class Integer>
-std::vector<Index> colamd_by(const Compact& a, std::size_t length) {
+template <class Integer, class I>
+std::vector<I> colamd_by(const Compact<I>& a, std::size_t length) {
   std::vector<Integer> work(length), order(a.col_begin.begin(), a.col_begin.end());
   std::copy(a.row_index.begin(), a.row_index.end(), work.begin());
   Integer stats[COLAMD_STATS];
@@ -113,7 +106,7 @@ std::vector<Index> colamd_by(const Compact& a, std::size_t length) {
 
 /// The graph is symmetric and without loops, as AMD's core wants it; it works in the edges' place and some more.
 template <class Integer>
-std::vector<Index> amd_by(const ColumnGraph& graph, std::size_t length) {
+std::vector<ColumnGraph::Vertex> amd_by(const ColumnGraph& graph, std::size_t length) {
   const auto n = static_cast<Integer>(graph.vertices());
   std::vector<Integer> order(n);
   std::iota(order.begin(), order.end(), Integer{0});
@@ -140,33 +133,36 @@ Index dense_row_limit(Index cols) {
   return std::max<Index>(16, static_cast<Index>(10.0 * std::sqrt(static_cast<double>(cols))));
 }
 
-ColumnGraph column_graph(const Compact& a) {
+template <class I>
+ColumnGraph column_graph(const Compact<I>& a) {
   detail::check(has_column_graph(a.cols), ErrorCode::unavailable, "orderings of the graph of A^T A: ", a.cols,
                 " columns are too many for it");
   using Vertex = ColumnGraph::Vertex;
   ColumnGraph graph;
-  const std::vector<Index> columns = representatives(a, graph);
+  const std::vector<I> columns = representatives(a, graph);
   const Index limit = dense_row_limit(a.cols);
   // Rows by vertices: of every set of equal columns one entry.
-  std::vector<Index> row_begin(a.rows + 1, 0);
+  std::vector<I> row_begin(a.rows + 1, 0);
   std::vector<Vertex> row_vertices;
-  for (Index i = 0; i < a.rows; ++i) {
+  row_vertices.reserve(a.col_index.size());
+  for (I i = 0; i < a.rows; ++i) {
     row_begin[i + 1] = row_begin[i];
     if (a.row_begin[i + 1] - a.row_begin[i] > limit) continue;
-    for (Index p = a.row_begin[i]; p < a.row_begin[i + 1]; ++p) {
-      const Index j = a.col_index[p];
-      const Index v = graph.vertex_of[j];
-      if (columns[v] == j) row_vertices.push_back(static_cast<Vertex>(v));
+    for (I p = a.row_begin[i]; p < a.row_begin[i + 1]; ++p) {
+      const I j = a.col_index[p];
+      const Vertex v = graph.vertex_of[j];
+      if (columns[v] == j) row_vertices.push_back(v);
     }
-    row_begin[i + 1] = static_cast<Index>(row_vertices.size());
+    row_begin[i + 1] = static_cast<I>(row_vertices.size());
   }
   std::vector<Vertex> seen(graph.vertices(), -1);
+  graph.edge_begin.reserve(graph.vertices() + 1);
   graph.edge_begin.push_back(0);
   for (Vertex v = 0; v < graph.vertices(); ++v) {
     seen[v] = v;
-    for (Index p = a.col_begin[columns[v]]; p < a.col_begin[columns[v] + 1]; ++p) {
-      const Index i = a.row_index[p];
-      for (Index q = row_begin[i]; q < row_begin[i + 1]; ++q) {
+    for (I p = a.col_begin[columns[v]]; p < a.col_begin[columns[v] + 1]; ++p) {
+      const I i = a.row_index[p];
+      for (I q = row_begin[i]; q < row_begin[i + 1]; ++q) {
         if (seen[row_vertices[q]] == v) continue;
         seen[row_vertices[q]] = v;
         graph.edges.push_back(row_vertices[q]);
@@ -185,18 +181,21 @@ ColumnGraph column_graph(const Compact& a) {
   return graph;
 }
 
-std::vector<Index> order_colamd(const Compact& a) {
+template <class I>
+std::vector<I> order_colamd(const Compact<I>& a) {
   const std::size_t length = colamd_l_recommended(a.entries(), a.rows, a.cols);
   detail::check(length > 0, ErrorCode::out_of_memory, "COLAMD: ", a.entries(), " entries are too many");
   return fits_short(length) ? colamd_by<int>(a, length) : colamd_by<Index>(a, length);
 }
 
-std::vector<Index> order_amd(const ColumnGraph& graph) {
+template <class I>
+std::vector<I> order_amd(const ColumnGraph& graph) {
   const std::size_t edges = graph.edges.size(), length = edges + edges / 5 + graph.weight.size();
-  const std::vector<Index> order = fits_short(length) ? amd_by<int>(graph, length) : amd_by<Index>(graph, length);
-  std::vector<Index> position(order.size());
-  for (std::size_t k = 0; k < order.size(); ++k) position[order[k]] = static_cast<Index>(k);
-  return expand(graph, position);
+  using Vertex = ColumnGraph::Vertex;
+  const std::vector<Vertex> order = fits_short(length) ? amd_by<int>(graph, length) : amd_by<Index>(graph, length);
+  std::vector<Vertex> position(order.size());
+  for (std::size_t k = 0; k < order.size(); ++k) position[order[k]] = static_cast<Vertex>(k);
+  return expand<I>(graph, position);
 }
 
 #if QRANE_WITH_METIS
@@ -205,31 +204,40 @@ bool metis_fits(const ColumnGraph& graph) {
   return graph.vertices() < most && graph.edges.size() < static_cast<std::size_t>(most);
 }
 
-std::vector<Index> order_metis(const ColumnGraph& graph) {
+template <class I>
+std::vector<I> order_metis(const ColumnGraph& graph) {
   detail::check(metis_fits(graph), ErrorCode::unavailable, "ordering metis: ", graph.edges.size(),
                 " edges are too many for its graph");
-  std::vector<Index> position(graph.vertices());
-  std::iota(position.begin(), position.end(), Index{0});
-  if (graph.edges.empty()) return expand(graph, position);
   static_assert(std::is_same_v<idx_t, ColumnGraph::Vertex>);
   idx_t vertices = static_cast<idx_t>(graph.vertices());
-  std::vector<idx_t> begin(graph.edge_begin.begin(), graph.edge_begin.end());
-  idx_t* const edges = const_cast<idx_t*>(graph.edges.data());  // only read
-  std::vector<idx_t> weight(graph.weight.begin(), graph.weight.end());
-  std::vector<idx_t> order(graph.vertices()), place(graph.vertices());
-  const int status = METIS_NodeND(&vertices, begin.data(), edges, weight.data(), nullptr, order.data(), place.data());
+  std::vector<idx_t> place(vertices);
+  std::iota(place.begin(), place.end(), idx_t{0});
+  if (graph.edges.empty()) return expand<I>(graph, place);
+  std::vector<idx_t> begin(graph.edge_begin.begin(), graph.edge_begin.end()), order(vertices);
+  idx_t* const edges = const_cast<idx_t*>(graph.edges.data());  // only read, as are the weights
+  idx_t* const weight = const_cast<idx_t*>(graph.weight.data());
+  const int status = METIS_NodeND(&vertices, begin.data(), edges, weight, nullptr, order.data(), place.data());
   detail::check(status != METIS_ERROR_MEMORY, ErrorCode::out_of_memory, "METIS: no memory for ", graph.edges.size(),
                 " edges");
   detail::check(status == METIS_OK, ErrorCode::device, "METIS: status ", status);
-  position.assign(place.begin(), place.end());
-  return expand(graph, position);
+  return expand<I>(graph, place);
 }
 #else
 bool metis_fits(const ColumnGraph&) { return false; }
 
-std::vector<Index> order_metis(const ColumnGraph&) {
+template <class I>
+std::vector<I> order_metis(const ColumnGraph&) {
   throw Error(ErrorCode::unavailable, "ordering metis: this build is without METIS");
 }
 #endif
+
+#define QRANE_INSTANTIATE(I)                                  \
+  template ColumnGraph column_graph(const Compact<I>&);       \
+  template std::vector<I> order_colamd(const Compact<I>&);    \
+  template std::vector<I> order_amd<I>(const ColumnGraph&);   \
+  template std::vector<I> order_metis<I>(const ColumnGraph&);
+QRANE_INSTANTIATE(std::int32_t)
+QRANE_INSTANTIATE(Index)
+#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

@@ -14,8 +14,8 @@ namespace qrane::sparse {
 /// nothing. Made once for all orderings that need it.
 struct ColumnGraph {
   using Vertex = std::int32_t;    // half the memory, and METIS takes them as they are
-  std::vector<Index> vertex_of;   ///< of each column
-  std::vector<Index> weight;      ///< columns in each vertex
+  std::vector<Vertex> vertex_of;  ///< of each column
+  std::vector<Vertex> weight;     ///< columns in each vertex
   std::vector<Index> edge_begin;  ///< vertices + 1
   std::vector<Vertex> edges;      ///< neighbours, ascending, without the vertex itself; both directions
 
@@ -30,14 +30,18 @@ inline bool has_column_graph(Index cols) { return cols <= std::numeric_limits<Co
 
 /// Throws Error{unavailable} where it has too many columns. Time and memory: the sum of the squares of the row lengths
 /// of what is joined.
-ColumnGraph column_graph(const Compact& a);
+template <class I>
+ColumnGraph column_graph(const Compact<I>& a);
 
 /// Column approximate minimum degree.
-std::vector<Index> order_colamd(const Compact& a);
+template <class I>
+std::vector<I> order_colamd(const Compact<I>& a);
 /// Approximate minimum degree on A^T A.
-std::vector<Index> order_amd(const ColumnGraph& graph);
+template <class I>
+std::vector<I> order_amd(const ColumnGraph& graph);
 /// Nested dissection on A^T A. Throws Error{unavailable} without METIS, and where its 32-bit graph is too small.
-std::vector<Index> order_metis(const ColumnGraph& graph);
+template <class I>
+std::vector<I> order_metis(const ColumnGraph& graph);
 /// Whether METIS is there and its graph can hold this one.
 bool metis_fits(const ColumnGraph& graph);
 

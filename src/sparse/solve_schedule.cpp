@@ -201,13 +201,13 @@ SingletonSchedule plan_singletons(const Symbolic& s) {
   const Index n = s.singletons;
   const auto each = [&](auto visit) {  // visit(row, column, entry), pivots first in their rows
     for (Index k = 0; k < n; ++k)
-      for (Index p = s.row_begin[at(k)]; p < s.row_begin[at(k) + 1]; ++p) visit(k, s.col_index[at(p)], p);
+      for (Index p = s.row_begin[at(k)]; p < s.row_begin[at(k) + 1]; ++p) visit(k, s.singleton_cols[at(p)], p);
   };
   // down: after the singletons that are right of it in its row; up: after those above it in its column
   std::vector<Index> down(at(n), 0), up(at(n), 0);
   for (Index k = n - 1; k >= 0; --k)
     for (Index p = s.row_begin[at(k)] + 1; p < s.row_begin[at(k) + 1]; ++p)
-      if (const Index j = s.col_index[at(p)]; j < n) down[at(k)] = std::max(down[at(k)], down[at(j)] + 1);
+      if (const Index j = s.singleton_cols[at(p)]; j < n) down[at(k)] = std::max(down[at(k)], down[at(j)] + 1);
   each([&](Index k, Index j, Index) {
     if (j < n && j > k) up[at(j)] = std::max(up[at(j)], up[at(k)] + 1);
   });
@@ -241,17 +241,20 @@ SingletonSchedule plan_singletons(const Symbolic& s) {
 ColumnsOfS columns_of(const Symbolic& s) {
   ColumnsOfS out;
   out.begin.assign(at(s.cols) + 1, 0);
-  for (const Index j : s.col_index) ++out.begin[at(j) + 1];
+  s.for_each_row([&](Index, Index first, Index last, auto column) {
+    for (Index p = first; p < last; ++p) ++out.begin[at(column(p)) + 1];
+  });
   std::partial_sum(out.begin.begin(), out.begin.end(), out.begin.begin());
-  out.row.resize(s.col_index.size());
-  out.entry.resize(s.col_index.size());
+  out.row.resize(at(s.entries));
+  out.entry.resize(at(s.entries));
   std::vector<std::int64_t> next(out.begin.begin(), out.begin.end() - 1);
-  for (Index k = 0; k < s.rows; ++k)
-    for (Index p = s.row_begin[at(k)]; p < s.row_begin[at(k) + 1]; ++p) {
-      const std::int64_t place = next[at(s.col_index[at(p)])]++;
+  s.for_each_row([&](Index k, Index first, Index last, auto column) {
+    for (Index p = first; p < last; ++p) {
+      const std::int64_t place = next[at(column(p))]++;
       out.row[at(place)] = narrow(k);
       out.entry[at(place)] = narrow(p);
     }
+  });
   return out;
 }
 

@@ -23,7 +23,7 @@ struct PatternTables {
     if (with_q) q = plan_q_products(s, shapes, {.panel = panel});
     DeviceImage image;
     const Index at_row_perm = image.add_narrow(s.row_perm), at_col_perm = image.add_narrow(s.col_perm),
-                at_col_index = image.add_narrow(s.col_index), at_front_cols = image.add_narrow(s.front_cols),
+                at_col_index = image.add_narrow(s.columns_of_entries()), at_front_cols = image.add_narrow(s.front_cols),
                 at_up = image.add(r.up_blocks), at_down = image.add(r.down_blocks), at_slots = image.add(r.slots),
                 at_own = image.add(r.own), at_sources = image.add(r.sources), at_begin = image.add(r.sources_begin),
                 at_single_down = image.add(singletons.down), at_single_up = image.add(singletons.up),

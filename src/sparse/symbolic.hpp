@@ -31,6 +31,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include <qrane/sparse_qr.hpp>
@@ -71,6 +72,29 @@ struct Front {
   Index cb_entries() const { return cb_rows * nonpivots() - cb_rows * (cb_rows - 1) / 2; }
 };
 
+/// Numbers in 32 bits each where that holds them all, else in 64.
+class IndexList {
+ public:
+  IndexList() = default;
+  IndexList(std::vector<std::int32_t> numbers) : narrow_(std::move(numbers)) {}
+  IndexList(std::vector<Index> numbers) : wide_(std::move(numbers)) {}
+
+  bool empty() const { return narrow_.empty() && wide_.empty(); }
+  Index operator[](std::size_t k) const { return wide_.empty() ? narrow_[k] : wide_[k]; }
+  /// f(pointer to the first number)
+  template <class F>
+  void visit(F&& f) const {
+    if (wide_.empty())
+      f(narrow_.data());
+    else
+      f(wide_.data());
+  }
+
+ private:
+  std::vector<std::int32_t> narrow_;
+  std::vector<Index> wide_;
+};
+
 struct Symbolic {
   AnalysisFacts facts;
 
@@ -90,10 +114,11 @@ struct Symbolic {
 
   // S by rows. Value p of S is the sum of the user's values gather[gather_begin[p] .. gather_begin[p + 1] - 1]; without
   // duplicates gather_begin is empty and value p is the user's value gather[p].
-  std::vector<Index> row_begin;     ///< rows + 1
-  std::vector<Index> col_index;     ///< entries; permuted columns, ascending within a row
-  std::vector<Index> gather_begin;  ///< entries + 1, or empty
-  std::vector<Index> gather;        ///< user_entries
+  // Columns are permuted ones in singletons' rows, else local ones of the row's front, ascending within a row.
+  std::vector<Index> row_begin;       ///< rows + 1
+  std::vector<Index> singleton_cols;  ///< of the entries of singletons' rows, which come first
+  IndexList gather_begin;             ///< entries + 1, or empty
+  IndexList gather;                   ///< user_entries
 
   // Fronts in postorder.
   std::vector<Front> fronts;
@@ -107,6 +132,20 @@ struct Symbolic {
   std::vector<Index> front_of_col;  ///< cols; the front in which a permuted column is pivotal; -1: singleton or empty
 
   Index front_count() const { return static_cast<Index>(fronts.size()); }
+  /// f(row, first, last, column) for every permuted row with entries, ascending: they are first .. last - 1, and
+  /// column(p) is the permuted column of entry p.
+  template <class F>
+  void for_each_row(F&& f) const {
+    for (Index k = 0; k < singletons; ++k)
+      f(k, row_begin[k], row_begin[k + 1], [&](Index p) { return singleton_cols[p]; });
+    for (const Front& front : fronts) {
+      const Index* const columns = front_cols.data() + front.cols_begin;
+      for (Index k = front.first_row; k < front.first_row + front.own_rows; ++k)
+        f(k, row_begin[k], row_begin[k + 1], [&](Index p) { return columns[entry_col[p]]; });
+    }
+  }
+  /// The permuted column of every entry.
+  std::vector<Index> columns_of_entries() const;
   /// Rows of R with full column rank: singletons and every front's r_rows.
   Index r_rows = 0;
 };
@@ -126,24 +165,25 @@ double staircase_flops(Index rows, Index cols, const Index* stair);
 /// values[p] of S from the user's values, in the order of the pattern that was analyzed; sums duplicates in that order.
 template <class T>
 void gather_values(const Symbolic& symbolic, const T* user_values, T* values) {
-  for (Index p = 0; p < symbolic.entries; ++p) {
+  symbolic.gather.visit([&](const auto* gather) {
     if (symbolic.gather_begin.empty()) {
-      values[p] = user_values[symbolic.gather[p]];
-      continue;
+      for (Index p = 0; p < symbolic.entries; ++p) values[p] = user_values[gather[p]];
+      return;
     }
-    T sum{};
-    for (Index q = symbolic.gather_begin[p]; q < symbolic.gather_begin[p + 1]; ++q) {
-      sum += user_values[symbolic.gather[q]];
+    for (Index p = 0; p < symbolic.entries; ++p) {
+      T sum{};
+      for (Index q = symbolic.gather_begin[p]; q < symbolic.gather_begin[p + 1]; ++q) sum += user_values[gather[q]];
+      values[p] = sum;
     }
-    values[p] = sum;
-  }
+  });
 }
 
 /// Whether the entry that is the sum of these of the user's entries may be a singleton's pivot.
 using SingletonTest = std::function<bool(const Index* user_entries, Index count)>;
 
-/// As qrane::sparse::analyze. An empty test: all may. gpu: whether orderings and fronts are chosen for a GPU.
+/// As qrane::sparse::analyze. An empty test: all may. gpu: whether orderings and fronts are chosen for a GPU. wide:
+/// with integers of 64 bits where 32 would do.
 Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
-                         bool gpu);
+                         bool gpu, bool wide = false);
 
 }  // namespace qrane::sparse
