@@ -199,10 +199,11 @@ void FrontResult<T>::plan(const FrontMatrix<T>& front, bool keep_t, const FrontT
     panels.push_back(panel);
   }
   begin.resize(at(front.cols) + 1);
+  const Index alike = std::clamp(front.cols / 16, tuning.store_least, tuning.store_most);
   Index next = 0, col = 0;
   for (std::size_t k = 0; k < panels.size();) {
     std::size_t last = k;
-    while (last + 1 < panels.size() && (direct || panels[last + 1].col - panels[k].col < tuning.store_columns)) ++last;
+    while (last + 1 < panels.size() && (direct || panels[last + 1].col - panels[k].col < alike)) ++last;
     const Index end = panels[last].col + panels[last].cols;
     const Index ld = leading_dimension<T>(direct ? front.rows : zero_height(front, panels[last]));
     for (; col < end; ++col, next += ld) begin[at(col)] = next;

@@ -2,6 +2,7 @@
 #include "sparse/memory.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <utility>
 
@@ -15,7 +16,8 @@
 namespace qrane::sparse {
 
 namespace {
-constexpr Index large_bytes = Index{4} << 20;  // worth large pages
+constexpr Index large_bytes = Index{4} << 20;  // worth a mapping
+constexpr Index large_page = Index{2} << 20;
 
 constexpr Index round_up(Index n, Index to) { return (n + to - 1) / to * to; }
 }  // namespace
@@ -48,17 +50,37 @@ Index Budget::peak_bytes() const {
   return peak_;
 }
 
-void AlignedFree::operator()(std::byte* p) const { std::free(p); }
-
-AlignedBytes allocate_aligned(Index bytes) {
-  const Index alignment = bytes >= large_bytes ? Index{2} << 20 : 64;
-  const Index total = round_up(std::max<Index>(bytes, 1), alignment);
-  AlignedBytes p(static_cast<std::byte*>(
-      std::aligned_alloc(static_cast<std::size_t>(alignment), static_cast<std::size_t>(total))));
+void AlignedFree::operator()(std::byte* p) const {
 #if defined(__linux__)
-  if (p && bytes >= large_bytes) madvise(p.get(), static_cast<std::size_t>(total), MADV_HUGEPAGE);
+  if (mapped > 0) {
+    munmap(p, static_cast<std::size_t>(mapped));
+    return;
+  }
 #endif
-  return p;
+  std::free(p);
+}
+
+AlignedBytes allocate_aligned(Index bytes, Index used) {
+#if defined(__linux__)
+  if (bytes >= large_bytes) {
+    const Index size = round_up(bytes, large_page);
+    void* const mapping = mmap(nullptr, static_cast<std::size_t>(size + large_page), PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED) return nullptr;
+    auto* const begin = static_cast<std::byte*>(mapping);
+    const Index skipped = -static_cast<Index>(reinterpret_cast<std::intptr_t>(mapping)) & (large_page - 1);
+    if (skipped > 0) munmap(begin, static_cast<std::size_t>(skipped));
+    if (skipped < large_page) munmap(begin + skipped + size, static_cast<std::size_t>(large_page - skipped));
+    AlignedBytes p(begin + skipped, AlignedFree{size});
+    const Index surely = std::min(used, bytes) / large_page * large_page;
+    if (surely > 0) madvise(p.get(), static_cast<std::size_t>(surely), MADV_HUGEPAGE);
+    return p;
+  }
+#else
+  static_cast<void>(used);
+#endif
+  return AlignedBytes(static_cast<std::byte*>(
+      std::aligned_alloc(64, static_cast<std::size_t>(round_up(std::max<Index>(bytes, 1), 64)))));
 }
 
 void give_back_freed() {
@@ -75,7 +97,7 @@ std::byte* Region::take_bytes(Index bytes, bool may_grow) {
       if (!may_grow) return nullptr;
       Segment segment;
       segment.size = std::max(bytes, segment_bytes_);
-      segment.data = allocate_aligned(segment.size);
+      segment.data = allocate_aligned(segment.size, used_bytes_);
       if (!segment.data && segment.size > bytes) segment.data = allocate_aligned(segment.size = bytes);
       if (!segment.data) budget_.refuse(bytes);
       segment.free.emplace(0, segment.size);

@@ -39,11 +39,14 @@ class Budget {
 };
 
 struct AlignedFree {
+  Index mapped = 0;  ///< bytes of a mapping of its own; 0: of the heap
   void operator()(std::byte* p) const;
 };
 using AlignedBytes = std::unique_ptr<std::byte, AlignedFree>;
-/// 64-byte aligned; large ones on large pages where there are such. Null where there is no memory.
-AlignedBytes allocate_aligned(Index bytes);
+/// 64-byte aligned. Large ones are no part of the heap, and the first `used` bytes of them, which are sure to be
+/// touched, on large pages where there are such. Null where there is no memory.
+AlignedBytes allocate_aligned(Index bytes, Index used);
+inline AlignedBytes allocate_aligned(Index bytes) { return allocate_aligned(bytes, bytes); }
 
 /// What this process has freed goes back to the system, where that can be said (glibc).
 void give_back_freed();
@@ -69,7 +72,9 @@ class Mark {
 /// Safe to use from several threads. The budget counts a segment up to the highest byte that was ever in a block.
 class Region {
  public:
-  Region(Budget& budget, Index segment_bytes) : budget_(budget), segment_bytes_(segment_bytes) {}
+  /// used_bytes: of a segment, sure to be in use at some time.
+  Region(Budget& budget, Index segment_bytes, Index used_bytes)
+      : budget_(budget), segment_bytes_(segment_bytes), used_bytes_(used_bytes) {}
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
@@ -94,7 +99,7 @@ class Region {
   void give_back_bytes(std::byte* p) noexcept;
 
   Budget& budget_;
-  Index segment_bytes_;
+  Index segment_bytes_, used_bytes_;
   std::mutex mutex_;
   std::vector<Segment> segments_;
   std::map<std::byte*, std::pair<std::size_t, Index>> used_;  // segment, bytes
@@ -141,14 +146,22 @@ class Stack {
  public:
   Stack() = default;
   /// Throws std::bad_alloc.
-  explicit Stack(Index capacity) : data_(allocate_aligned(capacity * static_cast<Index>(sizeof(T)))), capacity_(capacity) {
-    if (!data_) throw std::bad_alloc();
+  explicit Stack(Index capacity) : owned_(allocate_aligned(capacity * static_cast<Index>(sizeof(T)))) {
+    if (!owned_) throw std::bad_alloc();
+    lend(reinterpret_cast<T*>(owned_.get()), capacity);
   }
+  /// Memory of somebody else, for as long as the stack is used.
+  void lend(T* memory, Index capacity) {
+    data_ = memory;
+    capacity_ = capacity;
+    used_ = 0;
+  }
+  T* data() const { return data_; }
   T* push(Index count) {
     detail::check(fits(count), ErrorCode::device, "sparse factorization: more than ", capacity_,
                   " elements of contribution blocks");
     used_ += count;
-    return reinterpret_cast<T*>(data_.get()) + (used_ - count);
+    return data_ + (used_ - count);
   }
   bool fits(Index count) const { return used_ + count <= capacity_; }
   void pop(Index count) { used_ -= count; }
@@ -156,7 +169,8 @@ class Stack {
   Index used() const { return used_; }
 
  private:
-  AlignedBytes data_;
+  AlignedBytes owned_;
+  T* data_ = nullptr;
   Index capacity_ = 0, used_ = 0;
 };
 

@@ -18,12 +18,20 @@ std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 constexpr Index large_front_entries = Index{1} << 15;
 
-/// Room for fronts; the system gives what is touched.
+/// Of the largest front; its columns may be less high.
 template <class T>
-Index segment_bytes(const Symbolic& s, int threads) {
+Index largest_bytes(const Symbolic& s) {
   Index largest = 0;
   for (const Front& f : s.fronts) largest = std::max(largest, leading_dimension<T>(f.rows) * f.cols);
-  return (threads > 1 ? 2 * std::max(s.facts.peak_entries, largest) : largest) * static_cast<Index>(sizeof(T));
+  return largest * static_cast<Index>(sizeof(T));
+}
+
+/// Room for fronts, and for threads' stacks; the system gives what is touched.
+template <class T>
+Index segment_bytes(const Symbolic& s, const NumericPlan& plan, int threads) {
+  constexpr auto size = static_cast<Index>(sizeof(T));
+  if (threads == 1) return largest_bytes<T>(s);
+  return 2 * std::max(s.facts.peak_entries * size, largest_bytes<T>(s)) + threads * plan.stack_elements * size;
 }
 
 template <class T>
@@ -46,7 +54,7 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
       threads_(useful_threads(*symbolic_, threads)),
       plan_(plan_numeric(*symbolic_, threads_)),
       budget_(options.memory_limit_bytes),
-      region_(budget_, segment_bytes<T>(*symbolic_, threads_)),
+      region_(budget_, segment_bytes<T>(*symbolic_, plan_, threads_), largest_bytes<T>(*symbolic_) / 2),
       pools_(pools) {
   const Symbolic& s = *symbolic_;
   // an analysis frees several times what it keeps, in pieces that fronts do not fit into; a millisecond, if that
@@ -61,7 +69,7 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
     if (!shared_) throw std::bad_alloc();
     kept_.resize(s.fronts.size());
     for (int w = 0; w < threads_; ++w)
-      workers_.emplace_back(budget_, chunk_bytes, plan_.stack_elements, front_elements);
+      workers_.emplace_back(budget_, chunk_bytes, threads_ > 1 ? 0 : plan_.stack_elements, front_elements);
     budget_.add(threads_ * front_elements * static_cast<Index>(sizeof(T)));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::out_of_memory, detail::concat("out of memory for a sparse factorization with ", s.entries,
@@ -252,7 +260,7 @@ T* Numeric<T>::left_of(Index f, Index count, Worker& worker) {
   constexpr auto bytes = static_cast<Index>(sizeof(T));
   if (plan_.place[at(f)] < 0) {
     T* const p = worker.cb_stack.push(left_elements(count));
-    stack_mark_.raise(worker.cb_stack.used(), threads_ * bytes, budget_);
+    if (threads_ == 1) stack_mark_.raise(worker.cb_stack.used(), bytes, budget_);  // else it is part of the region
     return p;
   }
   shared_mark_.raise(plan_.place[at(f)] + count, bytes, budget_);

@@ -7,7 +7,8 @@
 // operations in the same order however threads fall: results repeat for a given number of threads.
 //
 // Memory: contribution blocks, and R of roots, are where numeric_plan.hpp puts them. A thread has a place for small fronts,
-// one at a time; large ones, and all fronts above the ranges, have a block of a region each. R of other fronts, and Q if it
+// one at a time; large ones, and all fronts above the ranges, have a block of a region each. So have threads' stacks,
+// which fronts above the ranges take over when all ranges are done. R of other fronts, and Q if it
 // is kept, are pieces of arenas. All of it stays with the object and is used again: after the first run a front for
 // which there is no room waits until there is.
 #pragma once
@@ -106,7 +107,7 @@ class Numeric final : public Factors<T> {
   Budget budget_;
   Region region_;  // fronts
   AlignedBytes shared_;              // what has a place in the plan
-  Mark shared_mark_, stack_mark_;    // a stack is counted as high as the highest one: whoever took what
+  Mark shared_mark_, stack_mark_;    // stack: of a single thread
   std::vector<KeptFront<T>> kept_;
   std::vector<Worker> workers_;
   backend::cpu::ThreadPools& pools_;

@@ -39,10 +39,12 @@ class NumericTasks {
       : n_(numeric), s_(numeric.symbolic()), plan_(numeric.plan_), upper_(numeric.plan_.upper.size()) {}
 
   void run() {
+    lend_stacks();
     start();
     const auto pool = n_.pools_.take(n_.threads_);
     threads_ = static_cast<std::size_t>(pool->threads());
     pool->run(n_.threads_, Index{1} << 40, [&](Index, int worker) { work(n_.workers_[at(worker)]); });
+    take_stacks_back();
     if (!error_) return;
     for (Upper& u : upper_) n_.region_.give_back(std::exchange(u.matrix.a, nullptr));
     ready_ = {};
@@ -108,7 +110,21 @@ class NumericTasks {
     std::vector<char> busy;
   };
 
+  /// Nothing else is in the region yet, so that stacks are where they were last time.
+  void lend_stacks() {
+    const Index elements = plan_.stack_elements;
+    for (NumericWorker<T>& worker : n_.workers_)
+      worker.cb_stack.lend(elements > 0 ? n_.region_.template take<T>(elements, true) : nullptr, elements);
+  }
+  void take_stacks_back() noexcept {
+    for (NumericWorker<T>& worker : n_.workers_) {
+      n_.region_.give_back(worker.cb_stack.data());
+      worker.cb_stack.lend(nullptr, 0);
+    }
+  }
+
   void start() {
+    ranges_left_ = plan_.ranges.size();
     for (std::size_t u = 0; u < upper_.size(); ++u) {
       const Index f = plan_.upper[u];
       upper_[u].waiting = s_.fronts[at(f)].child_count;
@@ -276,6 +292,7 @@ class NumericTasks {
   void completed(const Task& task) {
     if (task.kind == Kind::range) {
       for (const Index root : plan_.ranges[at(task.front)].roots) child_done(root);
+      if (--ranges_left_ == 0) take_stacks_back();
       --left_;
       return;
     }
@@ -338,7 +355,8 @@ class NumericTasks {
   std::size_t threads_ = 0;  // that are there
   std::size_t busy_ = 0, starved_ = 0, sleeping_ = 0;  // threads with a task, of them those that wait for room; others
   std::atomic<std::uint64_t> events_{0};               // counts what waiting threads look for
-  Index left_ = 0;
+  Index left_ = 0;               // tasks
+  std::size_t ranges_left_ = 0;  // of them
   std::exception_ptr error_;
 };
 
