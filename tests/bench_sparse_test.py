@@ -93,6 +93,7 @@ class SparseSuite(unittest.TestCase):
             done = run(Path(PLOT).parent / "report", page, self.file)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             text = page.read_text()
+            self.assertNotIn("GEMM ;", text)  # a suite without rates
             for words in ("**Table V**", "**Tables I and II**", "| Table I | 20 | 320 |", "| lp_nug08 | 1,632 x 912 |"):
                 self.assertIn(words, text)
 

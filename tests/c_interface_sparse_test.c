@@ -212,6 +212,19 @@ static void test_uses(qrane_context *context) {
   OK(qrane_sparse_solve_d(f, &rhs, &out, NULL, NULL));
   for (j = 0; j < N; ++j) EXPECT(fabs(x_s[j] - x[j]) < 1e-4);
   FAILS(QRANE_INVALID_ARGUMENT, "made in float", qrane_sparse_solve_d(single, &rhs, &out, NULL, NULL));
+  {
+    qrane_sparse_refinement refined = QRANE_SPARSE_REFINEMENT_INIT;
+    qrane_sparse_pattern narrower = a;
+    double norms[NRHS];
+    narrower.cols = N - 1;
+    OK(qrane_sparse_refine(single, &a, values, -1, &rhs, &out, &refined, norms));
+    EXPECT(normal_gap(x) < 1e-12);
+    EXPECT(refined.rank == N && refined.full == N && refined.converged == 1 && refined.iterations > 0);
+    EXPECT(norms[0] > 0 && norms[1] > 0);
+    FAILS(QRANE_INVALID_ARGUMENT, "values is null", qrane_sparse_refine(single, &a, NULL, -1, &rhs, &out, NULL, NULL));
+    FAILS(QRANE_INVALID_ARGUMENT, "11", qrane_sparse_refine(single, &narrower, values, -1, &rhs, &out, NULL, NULL));
+    FAILS(QRANE_INVALID_ARGUMENT, "x is", qrane_sparse_refine(single, &a, values, -1, &rhs, &rhs, NULL, NULL));
+  }
   qrane_sparse_factor_destroy(single);
   qrane_sparse_factor_destroy(f);
   qrane_sparse_analysis_destroy(analysis);

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`qrane analyze` as its users run it.
+"""`qrane analyze` and long sparse factorizations as their users run them.
 
-usage: cli_sparse_test.py PATH-OF-QRANE [Analyze ...]
+usage: cli_sparse_test.py PATH-OF-QRANE [Analyze Long ...]
 """
 import gzip
 import os
 import re
+import signal
 import struct
+import subprocess
 import xml.etree.ElementTree
 
 import cli_support
@@ -136,6 +138,40 @@ class Analyze(CliCase):
         self.bad("analyze", "cut.mtx.gz", words=["cut.mtx.gz", "breaks off"])
         (self.dir / "short.mtx.gz").write_bytes(gzip.compress((banner.format("real") + "2 2 2\n1 1 1\n").encode()))
         self.bad("analyze", "short.mtx.gz", words=["1 of 2 entries"])
+
+
+class Long(CliCase):
+    def test_a_bar_on_the_terminal_and_ctrl_c(self):
+        rows, cols = 9000, 4500
+        columns = self.random.integers(0, cols, (rows, 4))
+        with open(self.dir / "a.mtx", "w") as file:
+            file.write("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n" % (rows, cols, 4 * rows))
+            for i in range(rows):
+                file.write("".join("%d %d %d\n" % (i + 1, j + 1, 1 + (i + j) % 7) for j in columns[i]))
+
+        def on_one_core():
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a script in the background has its children ignore it
+
+        terminal, other_end = os.openpty()
+        run = subprocess.Popen([cli_support.QRANE, "qr", "a.mtx", "--sparse", "--r", "r.mtx", "--backend", "cpu"],
+                               cwd=self.dir, stdout=subprocess.DEVNULL, stderr=other_end, preexec_fn=on_one_core)
+        self.addCleanup(run.kill)
+        os.close(other_end)
+        said = b""
+        while b"left" not in said:
+            said += os.read(terminal, 4096)
+        run.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(120), 130)
+        try:
+            while part := os.read(terminal, 4096):
+                said += part
+        except OSError:  # the other end is closed
+            pass
+        os.close(terminal)
+        self.assertRegex(said.decode(), r"\[#* *\] +\d+%  \S+ of \S+ flops, \S+ GFLOP/s, \d+ s left")
+        self.assertRegex(said.decode(), r"qrane: .*stopped")
+        self.assertEqual([path.name for path in self.dir.iterdir()], ["a.mtx"])
 
 
 if __name__ == "__main__":

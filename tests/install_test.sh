@@ -34,7 +34,7 @@ libraries=$(dirname "$pkgconfig")
 cp -R "$source/examples" "$work/examples"
 
 build_project "$work/examples" "$work/build"
-for example in regression krylov low_rank sliding_window; do
+for example in regression krylov low_rank sliding_window surface; do
   "$work/build/$example/$example" >"$work/$example" || { cat "$work/$example"; echo "$example failed"; exit 1; }
   cat "$work/$example"
 done
@@ -45,6 +45,8 @@ expect "$work/krylov" 'Ritz value 0\.990392640[0-9]*   eigenvalue 0\.990392640'
 expect "$work/low_rank" '^largest singular values 1\.0000 0\.8000 0\.6400 '
 expect "$work/low_rank" 'ratio 1\.0'
 expect "$work/sliding_window" '^3000 rows in and out, 0 refused$'
+expect "$work/surface" '^round 6: worst error of the surface 0\.0[0-4]'
+expect "$work/surface" '^rank 3600 of 3600$'
 
 # the program and the project file that the README shows
 mkdir "$work/readme"

@@ -4,6 +4,7 @@
 
 #include <qrane/sparse_qr.hpp>
 
+#include "support/backends.hpp"
 #include "support/dense.hpp"
 #include "support/sparse.hpp"
 
@@ -148,6 +149,19 @@ TEST(SparseRefine, RefusesShapesThatDoNotMatch) {
   EXPECT_THROW(sparse::refine(context, f, other.view(), b.view()), Error);
   EXPECT_THROW(sparse::refine(context, f, a.view(), shorter.view()), Error);
   EXPECT_THROW(sparse::refine(context, f, a.view(), b.view(), {.max_iterations = -1}), Error);
+
+  const std::vector<Index> pointers{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, falling{0, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  const Index row = 3, beyond = 30;
+  const double value = 1;
+  const auto refine = [&](const Index* at, const Index* in, const double* v) {
+    return [=, &context, &f, &b] { sparse::refine(context, f, sparse::by_columns(30, 10, at, in, v), b.view()); };
+  };
+  constexpr auto bad = ErrorCode::invalid_argument;
+  EXPECT_TRUE(refuses(refine(pointers.data(), &row, nullptr), bad, {"refine", "values is null"}));
+  EXPECT_TRUE(refuses(refine(pointers.data(), nullptr, &value), bad, {"refine", "row_indices is null"}));
+  EXPECT_TRUE(refuses(refine(nullptr, &row, &value), bad, {"refine", "pointers is null"}));
+  EXPECT_TRUE(refuses(refine(falling.data(), &row, &value), bad, {"refine", "pointers fall", "column 1"}));
+  EXPECT_TRUE(refuses(refine(pointers.data(), &beyond, &value), bad, {"refine", "row 30"}));
 }
 
 }  // namespace

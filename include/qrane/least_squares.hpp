@@ -21,7 +21,7 @@ struct LeastSquaresResult {
 
 /// Solves min ‖A x - b‖_2 for A, m x n, and every column of b, m x nrhs, by QR of A, or of A^T when m < n (LAPACK name:
 /// gels; rank-deficient: gelsy). A and b are only read, in host or device memory; x lives where b does.
-/// A rank-deficient A is reported in the result's rank, and solved as SolveOptions ask.
+/// A rank-deficient A shows in the result's rank, and is solved as SolveOptions ask, or refused: Error{rank_deficient}.
 template <class T>
 LeastSquaresResult<T> least_squares(const Context& context, MatrixView<const T> a, MatrixView<const T> b,
                                     const LeastSquaresOptions& options = {});

@@ -18,8 +18,8 @@ enum class Algorithm {
   automatic,
   tsqr,         ///< one panel of all columns, rows reduced by a tree (Demmel, Grigori, Hoemmen, Langou, 2012)
   caqr,         ///< panels by TSQR, trailing matrix by apply_qt_h / apply_qt_tree (Anderson et al., 2011, section IV)
-  blocked,      ///< panels by TSQR with Householder reconstruction, trailing matrix by two products; LAPACK-shaped
-  cholesky_qr,  ///< R from the Gram matrix in double, guarded on the device; falls back to caqr (R only or thin Q)
+  blocked,      ///< Householder vectors of panels rebuilt from Q (Ballard et al. 2015), then products; LAPACK-shaped
+  cholesky_qr,  ///< R from the Gram matrix in double, guarded on the device, else caqr; R or thin Q (docs/numerics.md)
   householder,  ///< panels by one block each, no tree, trailing matrix by products; LAPACK-shaped; at most some thousand
                 ///< rows. For batches: small matrices are factored whole, in one launch
 };
@@ -231,7 +231,7 @@ class QR {
   Matrix<T> projected() const;
   /// ‖A x - b‖_2 of every attached right-hand side, from what has been kept.
   std::vector<double> residual_norms() const;
-  /// How far the factorization has drifted, in units of decision 9's limits ((min(m, n) + 10) u): of an explicit Q its loss
+  /// How far the factorization has drifted, in units of (min(m, n) + 10) u, u the unit roundoff: of an explicit Q its loss
   /// of orthogonality, estimated by products with a few vectors, and with `a`, the matrix as it is, the residual too (the
   /// only one where Q is not explicit). Waits.
   double drift(MatrixView<const T> a = {}) const;
@@ -303,11 +303,11 @@ class BatchQR {
   std::unique_ptr<detail::QRState<T>> state_;
 };
 
-/// The plan that qr() would make.
+/// The plan that qr() would make of `count` matrices; nothing is factored. Throws Error as qr() does.
 template <class T>
 Plan plan_qr(const Context& context, Index rows, Index cols, const Options& options = {}, Index count = 1);
 
-/// Factors a copy of A (LAPACK name: geqrf).
+/// Factors a copy of A, m x n (LAPACK name: geqrf). Throws invalid_argument, not_finite, unavailable, out_of_memory.
 template <class T>
 QR<T> qr(const Context& context, MatrixView<const T> a, const Options& options = {});
 template <class T>
@@ -321,11 +321,11 @@ QR<T> qr(const Context& context, const Matrix<T>& a, const Options& options = {}
   return qr<T>(context, a.view(), options);
 }
 /// Factors a column-major device matrix where it stands; the caller keeps it alive and untouched while
-/// the QR is used. QForm::implicit or lapack.
+/// the QR is used. QForm::implicit or lapack. Throws as qr(), invalid_argument for other forms and host memory, too.
 template <class T>
 QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options = {});
 
-/// Factors copies of all matrices of the batch (LAPACK name: geqrf, batched).
+/// Factors copies of all matrices of the batch (LAPACK name: geqrf, batched). Throws as for one matrix.
 template <class T>
 BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options = {});
 /// Factors the matrices of a strided column-major batch in device memory where they stand; otherwise as for one matrix.

@@ -166,7 +166,7 @@ typedef struct qrane_sparse_facts {
   double tolerance;    /* columns were dropped at or below; < 0: none was */
   double dropped_norm; /* Euclidean norm of all that was dropped */
   int64_t bytes;       /* held now: R, Q and memory for refactorization */
-  int64_t peak_bytes;
+  int64_t peak_bytes;  /* where it ran: on a device all that it takes there, on the CPU fronts and factors */
   int64_t moved_bytes; /* between host and device by the last factorization */
   int32_t on_device;   /* 1: by the device's kernels, 0: by the CPU's own way */
   int32_t stages;       /* more than 1: contribution blocks went by way of host memory for want of room on the device */
@@ -241,6 +241,31 @@ QRANE_API int qrane_sparse_solve_transposed_s(const qrane_sparse_factor* factor,
                                               const qrane_matrix_s* x, qrane_sparse_solution* info, double* norms);
 QRANE_API int qrane_sparse_solve_transposed_d(const qrane_sparse_factor* factor, const qrane_matrix_d* b,
                                               const qrane_matrix_d* x, qrane_sparse_solution* info, double* norms);
+
+typedef struct qrane_sparse_refinement {
+  size_t size;  /* in: sizeof(qrane_sparse_refinement); the fields below are out */
+  int64_t rank; /* as in qrane_sparse_solution */
+  int64_t full;
+  int32_t iterations; /* of the column that took most */
+  int32_t converged;  /* 0: a column's residual still had more of A's range in it than rounding explains */
+} qrane_sparse_refinement;
+
+#define QRANE_SPARSE_REFINEMENT_INIT \
+  { sizeof(qrane_sparse_refinement), 0, 0, 0, 0 }
+
+/*
+ * Least squares to the accuracy of double from a factorization in float (or double), on the host; see
+ * qrane::sparse::refine.
+ *   pattern, values  in   the matrix that was factored, unrounded: pattern->entries numbers in host memory
+ *   max_iterations   in   < 0: the library's default
+ *   b                in   m x nrhs
+ *   x                out  n x nrhs
+ *   info             out  may be null
+ *   norms            out  ||b - A x|| of every column, nrhs numbers in host memory; may be null
+ */
+QRANE_API int qrane_sparse_refine(const qrane_sparse_factor* factor, const qrane_sparse_pattern* pattern,
+                                  const double* values, int32_t max_iterations, const qrane_matrix_d* b,
+                                  const qrane_matrix_d* x, qrane_sparse_refinement* info, double* norms);
 
 /* C := Q C, or Q^T C where transpose is nonzero, in place; c: m x any. QRANE_UNAVAILABLE with discard_q. */
 QRANE_API int qrane_sparse_apply_s(const qrane_sparse_factor* factor, int transpose, const qrane_matrix_s* c);

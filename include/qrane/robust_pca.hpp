@@ -54,7 +54,7 @@ struct RobustPca {
 /// Separates M (m x n, only read; m >= n is the fast shape) into low rank and sparse. Reaching max_iterations is no
 /// error: see RobustPca::converged. Takes five matrices of M's size in device memory, and those of the QR where it needs
 /// one. On CUDA, to 128 columns, an iteration never waits for the host; without `on_iteration` the host looks at every
-/// eighth.
+/// eighth. Throws Error{invalid_argument} for options that make no sense, else as qr().
 template <class T>
 RobustPca<T> robust_pca(const Context& context, MatrixView<const T> m, const RobustPcaOptions& options = {});
 

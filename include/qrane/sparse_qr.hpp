@@ -311,7 +311,7 @@ class Factor {
   void apply_q(MatrixView<T> c) const;
 
   /// Least squares, min ||A x - b|| for every column of b, m x any. Without Q through R^T R x = A^T b, refined once
-  /// (corrected semi-normal equations): x is then good to the square of the condition number times eps squared.
+  /// (corrected semi-normal equations): as good as with Q while the condition number's square times eps is small.
   SparseSolution<T> solve(MatrixView<const T> b) const;
   /// The same for options.rhs, from Q^T rhs; throws Error{unavailable} without rhs.
   SparseSolution<T> solve() const;
@@ -349,7 +349,7 @@ template <class T>
 RefinedSolution refine(const Context& context, const Factor<T>& factor, const SparseView<double>& a,
                        MatrixView<const double> b, const RefineOptions& options = {});
 
-/// A in one call: least squares, or of least norm where A is wide (by QR of A^T).
+/// A in one call: least squares, or of least norm where A is wide (by QR of A^T). Throws as analyze, factor and solve.
 template <class T>
 SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, MatrixView<const T> b,
                                 const AnalyzeOptions& analyze_options = {},

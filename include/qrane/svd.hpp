@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Singular value decomposition through QR: A = Q R, R = U_R S V^T, U = Q U_R.
+// Singular value decomposition through QR: A = Q R, R = U_R S V^T, U = Q U_R (Anderson et al. 2011, section VI).
 #pragma once
 
 #include <qrane/qr.hpp>
@@ -8,7 +8,7 @@ namespace qrane {
 
 struct SvdOptions {
   bool vectors = true;            ///< U and V^T, else singular values alone
-  Algorithm algorithm = Algorithm::automatic;
+  Algorithm algorithm = Algorithm::automatic;  ///< of that QR; automatic may take A's Gram matrix instead
   bool check_finite = false;      ///< refuse NaN and Inf, naming the first (waits for the device)
 };
 
@@ -22,7 +22,7 @@ struct Svd {
 
 /// Thin SVD of A, m x n, which is only read (LAPACK name: gesdd). QR first, or for well-conditioned `float` data
 /// the Gram matrix in double; a wide A goes through its transpose. On CUDA, to 224 columns, nothing passes through the
-/// host. Throws Error{not_converged} when LAPACK's SVD of R does not end, where it is LAPACK's.
+/// host. Throws as qr(), and Error{not_converged} when LAPACK's SVD of R does not end, where it is LAPACK's.
 template <class T>
 Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options = {});
 

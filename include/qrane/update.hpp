@@ -44,7 +44,7 @@ struct UpdateOptions {
   /// where only R is kept, else empty.
   MatrixView<const T> removed{};
   MatrixView<const T> removed_b{};
-  /// With `updated`: factor anew once the measured drift exceeds drift_limit (in units of decision 9: (min(m, n) + 10) u),
+  /// With `updated`: factor anew once the measured drift exceeds drift_limit (in units of (min(m, n) + 10) u),
   /// which is measured every drift_every updates.
   bool refresh = true;
   double drift_limit = 15;
@@ -81,7 +81,7 @@ struct UpdateReport {
   bool refused = false;      ///< R only: the removed rows carry the rank; the factorization is as it was before
   bool fell_back = false;    ///< a guard sent the data from `cholesky` to `orthogonal`; R only: to `refactor`, of `updated`
   bool refreshed = false;    ///< drift exceeded its limit, and `updated` was factored anew
-  double drift = -1;         ///< as measured in this call, in units of decision 9; -1: not measured
+  double drift = -1;         ///< as measured in this call, in drift_limit's units; -1: not measured
   double measured_ms = -1;   ///< device time of this call, where it was asked for (QR::time_updates)
   std::vector<UpdateStage> stages;  ///< its parts, where it was asked for and the method tells
   /// Some lines for people: the candidates with predicted flops, bytes and times, the one taken, and the measured time.

@@ -52,6 +52,13 @@ sparse::Factor<T>& factor_of(const qrane_sparse_factor* handle) {
   return *factor;
 }
 
+sparse::Pattern pattern_of(const qrane_sparse_pattern* pattern) {
+  check_not_null(pattern, "pattern");
+  check_range("pattern->storage", pattern->storage, QRANE_BY_TRIPLETS);
+  return {pattern->rows,     pattern->cols,        pattern->entries,    static_cast<sparse::Storage>(pattern->storage),
+          pattern->pointers, pattern->row_indices, pattern->col_indices};
+}
+
 void check_count(Index count, Index expected, const char* what) {
   check(count == expected, ErrorCode::invalid_argument, "count is ", count, " where ", expected, " ", what,
         " are needed");
@@ -166,17 +173,13 @@ int qrane_sparse_analyze(qrane_context* context, const qrane_sparse_pattern* pat
     check_not_null(analysis, "analysis");
     *analysis = nullptr;
     check_not_null(context, "context");
-    check_not_null(pattern, "pattern");
-    check_range("pattern->storage", pattern->storage, QRANE_BY_TRIPLETS);
+    const sparse::Pattern entries = pattern_of(pattern);
     const auto o = read_struct(given, qrane_analyze_options QRANE_ANALYZE_OPTIONS_INIT, "options");
     check_range("options->ordering", o.ordering, QRANE_ORDERING_GIVEN);
     sparse::AnalyzeOptions options;
     options.ordering = static_cast<sparse::Ordering>(o.ordering);
     options.singletons = o.no_singletons == 0;
     options.permutation = o.permutation;
-    const sparse::Pattern entries{
-        pattern->rows,     pattern->cols,        pattern->entries,    static_cast<sparse::Storage>(pattern->storage),
-        pattern->pointers, pattern->row_indices, pattern->col_indices};
     *analysis = new qrane_sparse_analysis{sparse::analyze(context->context, entries, options)};
   });
 }
@@ -291,6 +294,26 @@ int qrane_sparse_solve_transposed_s(const qrane_sparse_factor* f, const qrane_ma
 int qrane_sparse_solve_transposed_d(const qrane_sparse_factor* f, const qrane_matrix_d* b, const qrane_matrix_d* x,
                                     qrane_sparse_solution* info, double* norms) {
   return solve<double>(__func__, true, f, b, x, info, norms);
+}
+
+int qrane_sparse_refine(const qrane_sparse_factor* f, const qrane_sparse_pattern* pattern, const double* values,
+                        int32_t max_iterations, const qrane_matrix_d* b, const qrane_matrix_d* x,
+                        qrane_sparse_refinement* info, double* norms) {
+  return guarded(__func__, [&] {
+    check_not_null(f, "factor");
+    const sparse::SparseView<double> a{pattern_of(pattern), values};
+    const MatrixView<const double> rhs = view_of<double>(f->context, b, "b");
+    if (info != nullptr) check_struct(info, "info");
+    sparse::RefineOptions options;
+    if (max_iterations >= 0) options.max_iterations = max_iterations;
+    const sparse::RefinedSolution refined = std::visit(
+        [&](const auto& factor) { return sparse::refine(f->context, factor, a, rhs, options); }, f->factor);
+    write<double>(*f, refined, x, nullptr, norms);
+    if (info != nullptr)
+      write_struct(qrane_sparse_refinement{sizeof(qrane_sparse_refinement), refined.rank, refined.full,
+                                           refined.iterations, refined.converged},
+                   info);
+  });
 }
 
 int qrane_sparse_apply_s(const qrane_sparse_factor* f, int transpose, const qrane_matrix_s* c) {

@@ -20,24 +20,37 @@ void sum_up(std::vector<I>& begin) {
   }
 }
 
+void check_sizes(const char* who, const Pattern& p) {
+  check(p.rows >= 0, bad, who, ": the pattern has ", p.rows, " rows");
+  check(p.cols >= 0, bad, who, ": the pattern has ", p.cols, " columns");
+  check(p.entries >= 0, bad, who, ": the pattern has ", p.entries, " entries");
+  constexpr Index most = std::numeric_limits<Index>::max() / 16;
+  check(p.rows < most && p.cols < most && p.entries < most, bad, who, ": a pattern of ", p.rows, " x ", p.cols,
+        " with ", p.entries, " entries is beyond 64-bit sizes");
+  const bool needs_rows = p.storage != Storage::rows;
+  const bool needs_cols = p.storage != Storage::columns;
+  check(p.entries == 0 || !needs_rows || p.row_indices, bad, who, ": row_indices is null");
+  check(p.entries == 0 || !needs_cols || p.col_indices, bad, who, ": col_indices is null");
+}
+
 /// Pointers of `lines` columns or rows.
-void check_pointers(const Pattern& p, Index lines, const char* line) {
+void check_pointers(const char* who, const Pattern& p, Index lines, const char* line) {
   if (!p.pointers) {
-    check(lines == 0 && p.entries == 0, bad, "analyze: pointers is null");
+    check(lines == 0 && p.entries == 0, bad, who, ": pointers is null");
     return;
   }
-  check(p.pointers[0] == 0, bad, "analyze: pointers[0] is ", p.pointers[0], ", not 0");
+  check(p.pointers[0] == 0, bad, who, ": pointers[0] is ", p.pointers[0], ", not 0");
   for (Index k = 0; k < lines; ++k) {
-    check(p.pointers[k] <= p.pointers[k + 1], bad, "analyze: pointers fall from ", p.pointers[k], " to ",
+    check(p.pointers[k] <= p.pointers[k + 1], bad, who, ": pointers fall from ", p.pointers[k], " to ",
           p.pointers[k + 1], " at ", line, " ", k);
   }
-  check(p.pointers[lines] == p.entries, bad, "analyze: pointers end at ", p.pointers[lines], ", but there are ",
+  check(p.pointers[lines] == p.entries, bad, who, ": pointers end at ", p.pointers[lines], ", but there are ",
         p.entries, " entries");
 }
 
-void check_indices(const Index* indices, Index entries, Index limit, const char* what) {
+void check_indices(const char* who, const Index* indices, Index entries, Index limit, const char* what) {
   for (Index p = 0; p < entries; ++p) {
-    check(indices[p] >= 0 && indices[p] < limit, bad, "analyze: entry ", p, " is in ", what, " ", indices[p],
+    check(indices[p] >= 0 && indices[p] < limit, bad, who, ": entry ", p, " is in ", what, " ", indices[p],
           ", outside 0..", limit - 1);
   }
 }
@@ -116,27 +129,17 @@ void index_rows(Compact<I>& a) {
 
 }  // namespace
 
-void check_sizes(const Pattern& p) {
-  check(p.rows >= 0, bad, "analyze: the pattern has ", p.rows, " rows");
-  check(p.cols >= 0, bad, "analyze: the pattern has ", p.cols, " columns");
-  check(p.entries >= 0, bad, "analyze: the pattern has ", p.entries, " entries");
-  constexpr Index most = std::numeric_limits<Index>::max() / 16;
-  check(p.rows < most && p.cols < most && p.entries < most, bad, "analyze: a pattern of ", p.rows, " x ", p.cols,
-        " with ", p.entries, " entries is beyond 64-bit sizes");
-  const bool needs_rows = p.storage != Storage::rows;
-  const bool needs_cols = p.storage != Storage::columns;
-  check(p.entries == 0 || !needs_rows || p.row_indices, bad, "analyze: row_indices is null");
-  check(p.entries == 0 || !needs_cols || p.col_indices, bad, "analyze: col_indices is null");
+void check_pattern(const char* who, const Pattern& p) {
+  check_sizes(who, p);
+  if (p.storage == Storage::columns) check_pointers(who, p, p.cols, "column");
+  if (p.storage == Storage::rows) check_pointers(who, p, p.rows, "row");
+  if (p.storage != Storage::rows) check_indices(who, p.row_indices, p.entries, p.rows, "row");
+  if (p.storage != Storage::columns) check_indices(who, p.col_indices, p.entries, p.cols, "column");
 }
 
 template <class I>
 CompactedPattern<I> compact(const Pattern& p) {
-  check_sizes(p);
-  if (p.storage == Storage::columns) check_pointers(p, p.cols, "column");
-  if (p.storage == Storage::rows) check_pointers(p, p.rows, "row");
-  if (p.storage != Storage::rows) check_indices(p.row_indices, p.entries, p.rows, "row");
-  if (p.storage != Storage::columns) check_indices(p.col_indices, p.entries, p.cols, "column");
-
+  check_pattern("analyze", p);
   CompactedPattern<I> result;
   Compact<I>& a = result.a;
   if (p.storage == Storage::columns && columns_ascend(p)) {

@@ -43,8 +43,8 @@ struct CompactedPattern {
   Sources<I> sources;
 };
 
-/// Throws Error{invalid_argument} naming the first thing wrong with sizes.
-void check_sizes(const Pattern& pattern);
+/// Throws Error{invalid_argument} naming who looks and the first thing wrong.
+void check_pattern(const char* who, const Pattern& pattern);
 
 /// Whether integers of 32 bits hold the pattern and its fronts' lists of rows and columns.
 inline bool fits_narrow(const Pattern& pattern) {
@@ -52,7 +52,7 @@ inline bool fits_narrow(const Pattern& pattern) {
   return pattern.rows < most && pattern.cols < most && pattern.entries < most;
 }
 
-/// Throws Error{invalid_argument} naming the first thing wrong.
+/// Throws as check_pattern.
 template <class I>
 CompactedPattern<I> compact(const Pattern& pattern);
 

@@ -9,6 +9,8 @@
 
 #include <qrane/sparse_qr.hpp>
 
+#include "sparse/compact.hpp"
+
 namespace qrane::sparse {
 
 namespace {
@@ -42,9 +44,7 @@ class LiveColumns {
         for (Index p = a.pointers[line]; p < a.pointers[line + 1]; ++p)
           columns ? visit(a.row_indices[p], line, a.values[p]) : visit(line, a.col_indices[p], a.values[p]);
     };
-    each([&](Index i, Index j, double) {
-      check(i >= 0 && i < a.rows && j >= 0 && j < a.cols, ErrorCode::invalid_argument, "refine: entry (", i, ", ", j,
-            ") is outside of the ", a.rows, " x ", a.cols, " matrix");
+    each([&](Index, Index j, double) {
       if (place[at(j)] >= 0) ++begin_[at(place[at(j)]) + 1];
     });
     for (Index k = 0; k < rank; ++k) begin_[at(k) + 1] += begin_[at(k)];
@@ -209,6 +209,8 @@ RefinedSolution refine(const Context& context, const Factor<T>& factor, const Sp
                        MatrixView<const double> b, const RefineOptions& options) {
   check(a.rows == factor.rows() && a.cols == factor.cols(), ErrorCode::invalid_argument, "refine: a matrix of ", a.rows,
         " x ", a.cols, ", but the factorization is of ", factor.rows(), " x ", factor.cols());
+  check_pattern("refine", a);
+  check(a.values || a.entries == 0, ErrorCode::invalid_argument, "refine: values is null");
   check(b.rows == a.rows, ErrorCode::invalid_argument, "refine: b has ", b.rows, " rows instead of ", a.rows);
   check(options.max_iterations >= 0, ErrorCode::invalid_argument,
         "RefineOptions::max_iterations must not be negative, got ", options.max_iterations);
