@@ -3,9 +3,12 @@
 // tools/gpu-check --sanitize). Every test still runs, asks the same and meets every kernel; what repeats is cut short.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <initializer_list>
 #include <iterator>
+#include <string>
 #include <vector>
 
 namespace qrane::test {
@@ -16,6 +19,16 @@ inline bool small_run() {
     return value != nullptr && *value != '\0' && *value != '0';
   }();
   return small;
+}
+
+/// Where lists that are taken in turn begin: by the test's name and scalar, whatever the backend, so that tests that
+/// run alone in their processes do not all meet the first values.
+inline std::size_t first_turn() {
+  const testing::TestInfo* const test = testing::UnitTest::GetInstance()->current_test_info();
+  std::size_t sum = 0;
+  for (const char c : std::string(test->name()) + std::string(test->test_suite_name()).back())
+    sum = 31 * sum + static_cast<unsigned char>(c);
+  return sum;
 }
 
 /// The list; in a small run every `step`-th of it.
@@ -30,7 +43,7 @@ std::vector<U> some_of(std::initializer_list<U> list, std::size_t step) {
 template <class List>
 auto in_turn(const List& list, std::size_t few = 1) {
   const std::vector all(std::begin(list), std::end(list));
-  static std::size_t next = 0;
+  static std::size_t next = first_turn();
   if (!small_run()) return all;
   auto some = all;
   some.clear();
@@ -53,7 +66,7 @@ inline std::vector<int> numbers(int count) {
 /// of each.
 template <class U>
 std::vector<U> thirds_in_turn(const std::vector<U>& list) {
-  static std::size_t next = 0;
+  static std::size_t next = first_turn();
   if (!small_run()) return list;
   std::vector<U> some;
   for (std::size_t i = next++ % 3; i < list.size(); i += 3) some.push_back(list[i]);
