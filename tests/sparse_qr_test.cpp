@@ -1,82 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numeric sparse QR: A P = Q R of every odd kind of matrix against dense arithmetic, ranks, least squares, least norm,
-// refactorization, threads, limits and bad input.
+// Numeric sparse QR: A P = Q R of every odd kind of matrix against dense arithmetic, ranks, refactorization, threads,
+// limits and bad input.
 #include <gtest/gtest.h>
 
-#include <numeric>
-#include <optional>
-
-#include <qrane/sparse_qr.hpp>
-
-#include "support/backends.hpp"
-#include "support/sparse.hpp"
+#include "support/sparse_qr.hpp"
 
 namespace qrane::test {
 namespace {
-
-using sparse::AnalyzeOptions;
-using sparse::Factor;
-using sparse::FactorOptions;
-using sparse::KeepQ;
-using sparse::Ordering;
-using sparse::SparseMatrix;
-
-template <class T>
-struct Values {
-  explicit Values(const Triplets& a) : triplets(a), values(a.value.begin(), a.value.end()) {}
-  sparse::SparseView<T> view() const {
-    return sparse::by_triplets(triplets.rows, triplets.cols, static_cast<Index>(values.size()), triplets.row.data(),
-                               triplets.col.data(), values.data());
-  }
-  Dense<T> dense() const {  // duplicates summed in T, as the library does
-    Dense<T> a(triplets.rows, triplets.cols);
-    for (std::size_t k = 0; k < values.size(); ++k) a(triplets.row[k], triplets.col[k]) += values[k];
-    return a;
-  }
-  Triplets triplets;
-  std::vector<T> values;
-};
-
-template <class T>
-Dense<T> dense_of(const SparseMatrix<T>& a) {
-  Dense<T> b(a.rows, a.cols);
-  for (Index j = 0; j < a.cols; ++j)
-    for (Index p = a.pointers[j]; p < a.pointers[j + 1]; ++p) b(a.row_indices[p], j) = a.values[p];
-  return b;
-}
-
-/// A x, in wider arithmetic.
-template <class T>
-std::vector<Wide<T>> product(const Values<T>& a, const std::vector<Wide<T>>& x, bool transpose) {
-  std::vector<Wide<T>> y(static_cast<std::size_t>(transpose ? a.triplets.cols : a.triplets.rows), 0);
-  for (std::size_t k = 0; k < a.values.size(); ++k) {
-    const auto i = static_cast<std::size_t>(a.triplets.row[k]), j = static_cast<std::size_t>(a.triplets.col[k]);
-    if (transpose)
-      y[j] += static_cast<Wide<T>>(a.values[k]) * x[i];
-    else
-      y[i] += static_cast<Wide<T>>(a.values[k]) * x[j];
-  }
-  return y;
-}
-
-template <class W>
-W norm_of(const std::vector<W>& x) {
-  W sum = 0;
-  for (const W v : x) sum += v * v;
-  return std::sqrt(sum);
-}
-
-/// The rank, where the singular values leave no doubt about it in T.
-template <class T>
-std::optional<Index> clear_rank(const Triplets& a) {
-  Dense<double> d(a.rows, a.cols);
-  for (std::size_t k = 0; k < a.value.size(); ++k) d(a.row[k], a.col[k]) += a.value[k];
-  if (d.values.empty()) return 0;
-  const std::vector<double> s = singular_values(d);
-  const double noise = s[0] * 1e-12, doubtful = s[0] * (sizeof(T) == 4 ? 5e-2 : 1e-7);
-  if (std::any_of(s.begin(), s.end(), [&](double x) { return x > noise && x < doubtful; })) return std::nullopt;
-  return std::count_if(s.begin(), s.end(), [&](double x) { return x > noise; });
-}
 
 /// Of 1000 columns there is enough work for several threads and several panels: columns in groups that meet in the last
 /// ones.
@@ -105,109 +35,6 @@ Triplets large_matrix(unsigned seed, bool deficient, Index cols = 1000) {
   return b;
 }
 
-/// A backend's context and scalar, factoring as `automatic` would (small matrices: on the CPU) or by its kernels.
-template <Backend backend, class Scalar, sparse::Processor processor_>
-struct By : On<backend, Scalar> {
-  static constexpr sparse::Processor processor = processor_;
-};
-constexpr auto automatic = sparse::Processor::automatic, device = sparse::Processor::device;
-using Ways = ::testing::Types<
-    By<Backend::cpu, float, automatic>, By<Backend::cpu, double, automatic>, By<Backend::opencl, float, automatic>,
-    By<Backend::opencl, double, automatic>, By<Backend::cuda, float, automatic>, By<Backend::cuda, double, automatic>,
-    By<Backend::cpu, float, device>, By<Backend::cpu, double, device>, By<Backend::opencl, float, device>,
-    By<Backend::opencl, double, device>, By<Backend::cuda, float, device>, By<Backend::cuda, double, device>>;
-struct WayNames {
-  template <class Way>
-  static std::string GetName(int k) {
-    return Names::GetName<Way>(k) + (Way::processor == device ? "_device" : "");
-  }
-};
-
-template <class Where>
-class SparseQr : public BackendTest<Where> {
- protected:
-  using T = typename Where::Scalar;
-  using W = Wide<T>;
-  static constexpr double eps = std::numeric_limits<T>::epsilon() / 2;
-  using BackendTest<Where>::context;
-
-  static FactorOptions<T> options() {
-    FactorOptions<T> options;
-    options.processor = Where::processor;
-    return options;
-  }
-  static Factor<T> factor(const Values<T>& a, const FactorOptions<T>& options = SparseQr::options(),
-                          Ordering ordering = Ordering::colamd) {
-    AnalyzeOptions analyze;
-    analyze.ordering = ordering;
-    return sparse::analyze(context(), a.view(), analyze).factor(a.view(), options);
-  }
-
-  /// A P = Q [R; 0] column by column, Q orthogonal, R upper trapezoidal; dropped columns are off by the tolerance.
-  static void expect_factorization(const Values<T>& a, const Factor<T>& f) {
-    const Dense<T> dense = a.dense();
-    const Index m = dense.rows, n = dense.cols, rank = f.rank();
-    const std::vector<Index> permutation = f.permutation();
-    std::vector<Index> sorted = permutation;
-    std::sort(sorted.begin(), sorted.end());
-    for (Index k = 0; k < n; ++k) ASSERT_EQ(sorted[k], k);
-    const SparseMatrix<T> sparse_r = f.r();
-    ASSERT_EQ(sparse_r.rows, rank);
-    ASSERT_EQ(sparse_r.cols, n);
-    Dense<T> r(m, n);
-    for (Index j = 0; j < n; ++j)
-      for (Index p = sparse_r.pointers[j]; p < sparse_r.pointers[j + 1]; ++p) {
-        ASSERT_TRUE(p == sparse_r.pointers[j] || sparse_r.row_indices[p - 1] < sparse_r.row_indices[p]);
-        ASSERT_LE(sparse_r.row_indices[p], j);
-        r(sparse_r.row_indices[p], j) = sparse_r.values[p];
-      }
-    Dense<T> q = identity<T>(m);
-    f.apply_q(q.view());
-    const double unit = static_cast<double>(std::min(m, n) + 10) * eps;
-    EXPECT_LE(departure_from_orthonormal(convert<W>(q)), 30 * unit);
-    const Dense<W> qr = multiply(convert<W>(q), convert<W>(r));
-    const double tolerance = std::max(f.facts().tolerance, 0.0);
-    const W underflow = static_cast<W>(m * n) * std::numeric_limits<T>::denorm_min();
-    for (Index j = 0; j < n; ++j) {
-      W gap = 0, length = 0;
-      for (Index i = 0; i < m; ++i) {
-        const W x = dense(i, permutation[j]);
-        gap += (x - qr(i, j)) * (x - qr(i, j));
-        length += x * x;
-      }
-      EXPECT_LE(std::sqrt(gap), 30 * unit * std::sqrt(length) + (j >= rank ? tolerance : 0) + underflow)
-          << "column " << j;
-    }
-    Dense<T> c = dense;  // Qᵀ A P = [R; 0]
-    f.apply_qt(c.view());
-    const Dense<W> wide = convert<W>(dense);
-    for (Index j = 0; j < n; ++j) {
-      W gap = 0;
-      for (Index i = 0; i < m; ++i)
-        gap += (static_cast<W>(c(i, permutation[j])) - r(i, j)) * (static_cast<W>(c(i, permutation[j])) - r(i, j));
-      EXPECT_LE(std::sqrt(gap), 60 * unit * column_norm(wide, permutation[j]) + (j >= rank ? tolerance : 0) + underflow)
-          << "column " << j << " of Qᵀ A P";
-    }
-  }
-
-  /// ‖Aᵀ (b - A x)‖ is rounding.
-  static void expect_least_squares(const Values<T>& a, const Dense<T>& b, const Dense<T>& x, double slack = 1) {
-    ASSERT_EQ(x.rows, a.triplets.cols);
-    ASSERT_EQ(x.cols, b.cols);
-    W norm_a = 0;
-    for (const T v : a.values) norm_a += static_cast<W>(v) * v;
-    norm_a = std::sqrt(norm_a);
-    const double unit = static_cast<double>(std::min(a.triplets.rows, a.triplets.cols) + 10) * eps;
-    for (Index j = 0; j < b.cols; ++j) {
-      const std::vector<W> xj(x.column(j), x.column(j) + x.rows);
-      std::vector<W> residual(b.column(j), b.column(j) + b.rows);
-      const std::vector<W> ax = product(a, xj, false);
-      for (std::size_t i = 0; i < residual.size(); ++i) residual[i] -= ax[i];
-      const W scale = norm_a * (norm_of(std::vector<W>(b.column(j), b.column(j) + b.rows)) + norm_a * norm_of(xj));
-      EXPECT_LE(norm_of(product(a, residual, true)), 30 * unit * slack * scale) << "right-hand side " << j;
-    }
-  }
-};
 TYPED_TEST_SUITE(SparseQr, Ways, WayNames);
 
 TYPED_TEST(SparseQr, OddMatrices) {
@@ -238,89 +65,6 @@ TYPED_TEST(SparseQr, NothingIsDroppedWhenNotAsked) {
     EXPECT_LT(f.facts().tolerance, 0);
     EXPECT_GE(f.rank(), clear_rank<T>(odd.a).value_or(0));
     TestFixture::expect_factorization(a, f);
-  }
-}
-
-TYPED_TEST(SparseQr, LeastSquaresWithManyRightHandSides) {
-  using T = typename TypeParam::Scalar;
-  for (const NamedTriplets& odd : odd_matrices()) {
-    if (odd.a.rows < odd.a.cols) continue;
-    SCOPED_TRACE(odd.name);
-    const Values<T> a(odd.a);
-    const Dense<T> b = random_normal<T>(a.triplets.rows, 3, 5);
-    const auto solution = TestFixture::factor(a).solve(b.view());
-    const Dense<T> x = TestFixture::host(solution.x);
-    EXPECT_EQ(solution.rank, clear_rank<T>(odd.a).value_or(solution.rank));
-    TestFixture::expect_least_squares(a, b, x);
-    const Dense<T> dense = a.dense();
-    for (Index j = 0; j < b.cols; ++j) {
-      Wide<T> sum = 0;
-      for (Index i = 0; i < b.rows; ++i) {
-        Wide<T> r = b(i, j);
-        for (Index k = 0; k < x.rows; ++k) r -= static_cast<Wide<T>>(dense(i, k)) * x(k, j);
-        sum += r * r;
-      }
-      EXPECT_NEAR(solution.residual_norms[j], std::sqrt(sum), 1e3 * TestFixture::eps * (1 + std::sqrt(sum)));
-    }
-    Index zeros = 0;  // basic: as many zeros as dropped columns
-    for (Index k = 0; k < x.rows; ++k) zeros += x(k, 0) == T(0);
-    EXPECT_GE(zeros, x.rows - solution.rank);
-  }
-}
-
-TYPED_TEST(SparseQr, WithoutQ) {
-  using T = typename TypeParam::Scalar;
-  const Values<T> a(random_sparse(120, 50, 0.08, 3));
-  const Dense<T> b = random_normal<T>(120, 2, 6);
-  FactorOptions<T> options = TestFixture::options();
-  options.q = KeepQ::discard;
-  options.rhs = b.view();
-  const Factor<T> f = TestFixture::factor(a, options), kept = TestFixture::factor(a);
-  EXPECT_EQ(f.rank(), kept.rank());
-  options.q = KeepQ::keep;
-  EXPECT_LT(f.facts().bytes, TestFixture::factor(a, options).facts().bytes + 1);
-  const auto on_the_fly = f.solve(), seminormal = f.solve(b.view());
-  TestFixture::expect_least_squares(a, b, TestFixture::host(on_the_fly.x));
-  TestFixture::expect_least_squares(a, b, TestFixture::host(seminormal.x), 100);
-  const auto reference = kept.solve(b.view());
-  for (Index j = 0; j < 2; ++j)
-    EXPECT_NEAR(on_the_fly.residual_norms[j], reference.residual_norms[j],
-                1e3 * TestFixture::eps * reference.residual_norms[j]);
-  Dense<T> c = b;
-  EXPECT_TRUE(refuses([&] { f.apply_q(c.view()); }, ErrorCode::unavailable, {"KeepQ::discard"}));
-  EXPECT_TRUE(refuses([&] { kept.solve(); }, ErrorCode::unavailable, {"rhs"}));
-  EXPECT_EQ(c, b);
-}
-
-TYPED_TEST(SparseQr, LeastNormOfWideMatrices) {
-  using T = typename TypeParam::Scalar;
-  for (unsigned seed = 0; seed < 6; ++seed) {
-    SCOPED_TRACE(seed);
-    Triplets triplets = random_sparse(20, 45, 0.15, 300 + seed);
-    for (Index i = 0; i < 20; ++i) triplets.add(i, 2 * i, 3.0);  // full row rank
-    const Values<T> a(triplets);
-    const Dense<T> b = random_normal<T>(20, 2, seed);
-    const auto solution = sparse::least_squares<T>(this->context(), a.view(), b.view(), {}, TestFixture::options());
-    const Dense<T> x = TestFixture::host(solution.x);
-    ASSERT_EQ(x.rows, 45);
-    EXPECT_EQ(solution.rank, 20);
-    // the least norm is that of the dense solution Aᵀ (A Aᵀ)^-1 b, and b is met
-    const Dense<Wide<T>> wide = widen(a.dense());
-    const auto qr = householder_qr(transposed(wide));
-    const Dense<Wide<T>> q = qr.q(20);
-    for (Index j = 0; j < 2; ++j) {
-      const std::vector<Wide<T>> xj(x.column(j), x.column(j) + x.rows);
-      std::vector<Wide<T>> gap = product(a, xj, false);
-      for (std::size_t i = 0; i < gap.size(); ++i) gap[i] -= b(static_cast<Index>(i), j);
-      EXPECT_LE(norm_of(gap), 1e4 * TestFixture::eps * norm_of(xj));
-      EXPECT_NEAR(solution.residual_norms[j], norm_of(gap), 1e4 * TestFixture::eps * norm_of(xj));
-      Wide<T> outside = norm_of(xj) * norm_of(xj);  // of Aᵀ's range
-      for (Index k = 0; k < 20; ++k) {
-        const Wide<T> along = dot(45, q.column(k), xj.data());
-        outside -= along * along;
-      }
-      EXPECT_LE(outside, 1e4 * TestFixture::eps * norm_of(xj) * norm_of(xj));
-    }
   }
 }
 
@@ -502,25 +246,6 @@ TYPED_TEST(SparseQr, BadInputLeavesTheAnalysisUsable) {
   options.rhs = short_b.view();
   EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, bad, {"59", "60"}));
   TestFixture::expect_factorization(a, f);
-}
-
-TYPED_TEST(SparseQr, RightHandSidesInDeviceMemoryAndByRows) {
-  using T = typename TypeParam::Scalar;
-  const Values<T> a(random_sparse(60, 20, 0.2, 14));
-  const Dense<T> b = random_normal<T>(60, 3, 15);
-  const Factor<T> f = TestFixture::factor(a);
-  const Dense<T> expected = TestFixture::host(f.solve(b.view()).x);
-  const Matrix<T> device = this->context().template to_device<T>(b.view());
-  const auto solution = f.solve(device.view());
-  EXPECT_EQ(solution.x.memory(), device.memory());
-  EXPECT_EQ(TestFixture::host(solution.x), expected);
-  const Dense<T> by_rows = transposed(b);
-  const MatrixView<const T> view(by_rows.values.data(), 60, 3, 3, Memory::host, Layout::row_major);
-  EXPECT_EQ(TestFixture::host(f.solve(view).x), expected);
-  Matrix<T> c = this->context().template to_device<T>(b.view());
-  f.apply_qt(c.view());
-  f.apply_q(c.view());
-  EXPECT_LE(norm(subtract(TestFixture::host(c), b)), 1e3 * TestFixture::eps * norm(b));
 }
 
 }  // namespace
