@@ -129,6 +129,13 @@ MatrixView<T> view_of(const qrane::Context& context, const MatrixOf<T>* a, const
   return view;
 }
 
+/// A matrix that may be left out.
+template <class T>
+MatrixView<const T> optional_view(const qrane::Context& context, const void* a, const char* name) {
+  if (a == nullptr) return {};
+  return view_of<T>(context, static_cast<const MatrixOf<T>*>(a), name);
+}
+
 inline void check_shape(const char* name, Index rows, Index cols, Index wanted_rows, Index wanted_cols) {
   check(rows == wanted_rows && cols == wanted_cols, ErrorCode::invalid_argument, name, " is ", rows, " x ", cols,
         " where ", wanted_rows, " x ", wanted_cols, " is needed");

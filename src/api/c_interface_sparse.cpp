@@ -38,12 +38,6 @@ static_assert(QRANE_PROCESSOR_CPU == static_cast<int>(sparse::Processor::cpu));
 static_assert(QRANE_PROCESSOR_DEVICE == static_cast<int>(sparse::Processor::device));
 
 template <class T>
-MatrixView<const T> optional_view(const qrane::Context& context, const void* a, const char* name) {
-  if (a == nullptr) return {};
-  return view_of<T>(context, static_cast<const MatrixOf<T>*>(a), name);
-}
-
-template <class T>
 sparse::Factor<T>& factor_of(const qrane_sparse_factor* handle) {
   check_not_null(handle, "factor");
   auto* factor = std::get_if<sparse::Factor<T>>(&const_cast<qrane_sparse_factor*>(handle)->factor);

@@ -23,13 +23,6 @@ static_assert(QRANE_UPDATE_REFACTOR == static_cast<int>(UpdateMethod::refactor))
 static_assert(QRANE_UPDATE_PAPER == static_cast<int>(UpdateMethod::paper));
 static_assert(QRANE_UPDATE_PAPER_DENSE == static_cast<int>(UpdateMethod::paper_dense));
 
-/// A matrix that may be left out.
-template <class T>
-MatrixView<const T> optional_view(const qrane::Context& context, const void* a, const char* name) {
-  if (a == nullptr) return {};
-  return view_of<T>(context, static_cast<const MatrixOf<T>*>(a), name);
-}
-
 template <class T>
 UpdateOptions<T> options_of(const qrane::Context& context, const qrane_update_options* given) {
   constexpr auto bad = ErrorCode::invalid_argument;

@@ -6,6 +6,7 @@
 // sums are brought together at the end. C - V W: a thread has a row. V is read twice for each tile, C twice and written
 // once.
 #include "backend/cuda/front_solve.hpp"
+#include "backend/cuda/line_tiles.cuh"
 #include "backend/cuda/tile.cuh"
 
 namespace qrane::backend::cuda {
@@ -136,12 +137,19 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-/// Rows of a part.
-struct PartRows {
-  int first, last;
-  __device__ PartRows(int height, const FrontPanelPart& task)
-      : first(static_cast<int>(std::int64_t{height} * task.part / task.parts)),
-        last(static_cast<int>(std::int64_t{height} * (task.part + 1) / task.parts)) {}
+/// What a block has of a task: the panel, some of its rows, the right-hand sides from c0 on.
+template <class T, int tile>
+struct Part {
+  FrontPanelPart task;
+  Panel<T> panel;
+  int first, last, c0;
+
+  __device__ Part(const FrontReflect<Cuda, T>& f, const FrontPanelPart* tasks)
+      : task(tasks[blockIdx.x]), panel(f, task.front, task.panel), first(row(task.part)), last(row(task.part + 1)),
+        c0(blockIdx.y * tile) {}
+  __device__ int row(int part) const {
+    return static_cast<int>(std::int64_t{panel.state.height} * part / task.parts);
+  }
 };
 
 template <class T, int tile>
@@ -149,16 +157,13 @@ __global__ void __launch_bounds__(threads)
     multiply_kernel(const std::int32_t* condition, const FrontReflect<Cuda, T> f, const FrontPanelPart* tasks) {
   if (skipped(condition)) return;
   __shared__ Memory<T, tile> s;
-  const FrontPanelPart task = tasks[blockIdx.x];
-  const Panel<T> panel(f, task.front, task.panel);
-  if (panel.cols == 0) return;
-  const PartRows rows(panel.state.height, task);
-  const int c0 = blockIdx.y * tile;
-  multiply(panel, rows.first, rows.last, c0, s);
+  const Part<T, tile> part(f, tasks);
+  if (part.panel.cols == 0) return;
+  multiply(part.panel, part.first, part.last, part.c0, s);
   T* const out = f.products + static_cast<std::int64_t>(blockIdx.x) * f.panel * f.cols;
-  for (int e = threadIdx.x; e < panel.cols * tile; e += threads) {
+  for (int e = threadIdx.x; e < part.panel.cols * tile; e += threads) {
     const int j = e / tile, c = e % tile;
-    if (c0 + c < f.cols) out[j * f.cols + c0 + c] = s.products[j][c];
+    if (part.c0 + c < f.cols) out[j * f.cols + part.c0 + c] = s.products[j][c];
   }
 }
 
@@ -168,27 +173,19 @@ __global__ void __launch_bounds__(threads)
                         Op op) {
   if (skipped(condition)) return;
   __shared__ Memory<T, tile> s;
-  const FrontPanelPart task = tasks[blockIdx.x];
-  const Panel<T> panel(f, task.front, task.panel);
-  if (panel.cols == 0) return;
-  const PartRows rows(panel.state.height, task);
-  const int c0 = blockIdx.y * tile;
+  const Part<T, tile> part(f, tasks);
+  if (part.panel.cols == 0) return;
   const std::int64_t size = static_cast<std::int64_t>(f.panel) * f.cols;
-  const T* const parts = f.products + (static_cast<std::int64_t>(blockIdx.x) - task.part) * size;
-  for (int e = threadIdx.x; e < panel.cols * tile; e += threads) {
+  const T* const parts = f.products + (static_cast<std::int64_t>(blockIdx.x) - part.task.part) * size;
+  for (int e = threadIdx.x; e < part.panel.cols * tile; e += threads) {
     const int j = e / tile, c = e % tile;
     T sum = 0;
-    if (c0 + c < f.cols)
+    if (part.c0 + c < f.cols)
 #pragma unroll 8
-      for (int p = 0; p < task.parts; ++p) sum += parts[p * size + j * f.cols + c0 + c];
+      for (int p = 0; p < part.task.parts; ++p) sum += parts[p * size + j * f.cols + part.c0 + c];
     s.products[j][c] = sum;
   }
-  subtract(panel, rows.first, rows.last, c0, op, s);
-}
-
-constexpr int most_tile = 16;
-dim3 grid_for(Index tasks, int cols, int tile) {
-  return dim3(static_cast<unsigned>(tasks), static_cast<unsigned>((cols + tile - 1) / tile));
+  subtract(part.panel, part.first, part.last, part.c0, op, s);
 }
 
 template <class T>
@@ -204,11 +201,9 @@ template <class T>
 void launch_reflect_front_lines(const Launch& launch, const FrontReflect<Cuda, T>& f,
                                 const FrontTasks<Cuda, std::int32_t>& list, Op op) {
   if (!takes(f, list.count)) return;
-  if (f.cols == 1)
-    reflect_kernel<T, 1><<<grid_for(list.count, 1, 1), threads, 0, launch.stream>>>(launch.condition, f, list.tasks, op);
-  else
-    reflect_kernel<T, most_tile><<<grid_for(list.count, f.cols, most_tile), threads, 0, launch.stream>>>(
-        launch.condition, f, list.tasks, op);
+  by_tiles(list.count, f.cols, [&](auto tile, dim3 grid) {
+    reflect_kernel<T, tile.value><<<grid, threads, 0, launch.stream>>>(launch.condition, f, list.tasks, op);
+  });
   check_launch("reflect_front_lines");
 }
 
@@ -216,11 +211,9 @@ template <class T>
 void launch_multiply_front_panels(const Launch& launch, const FrontReflect<Cuda, T>& f,
                                   const FrontTasks<Cuda, FrontPanelPart>& tasks) {
   if (!takes(f, tasks.count)) return;
-  if (f.cols == 1)
-    multiply_kernel<T, 1><<<grid_for(tasks.count, 1, 1), threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks);
-  else
-    multiply_kernel<T, most_tile><<<grid_for(tasks.count, f.cols, most_tile), threads, 0, launch.stream>>>(
-        launch.condition, f, tasks.tasks);
+  by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
+    multiply_kernel<T, tile.value><<<grid, threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks);
+  });
   check_launch("multiply_front_panels");
 }
 
@@ -228,12 +221,9 @@ template <class T>
 void launch_update_front_lines(const Launch& launch, const FrontReflect<Cuda, T>& f,
                                const FrontTasks<Cuda, FrontPanelPart>& tasks, Op op) {
   if (!takes(f, tasks.count)) return;
-  if (f.cols == 1)
-    update_lines_kernel<T, 1><<<grid_for(tasks.count, 1, 1), threads, 0, launch.stream>>>(launch.condition, f,
-                                                                                       tasks.tasks, op);
-  else
-    update_lines_kernel<T, most_tile><<<grid_for(tasks.count, f.cols, most_tile), threads, 0, launch.stream>>>(
-        launch.condition, f, tasks.tasks, op);
+  by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
+    update_lines_kernel<T, tile.value><<<grid, threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks, op);
+  });
   check_launch("update_front_lines");
 }
 

@@ -8,6 +8,7 @@
 // A triangle is solved in shared memory, a warp for two right-hand sides at a time, lane r having rows r and r + 32. It
 // multiplies by reciprocals of the diagonal where none of them, nor the diagonal, is near the end of the range.
 #include "backend/cuda/front_solve.hpp"
+#include "backend/cuda/line_tiles.cuh"
 #include "backend/cuda/tile.cuh"
 
 namespace qrane::backend::cuda {
@@ -267,22 +268,15 @@ __global__ void __launch_bounds__(threads)
                           s.update.part, s.update.r, s.update.sums);
 }
 
-constexpr int most_tile = 16;
-dim3 grid_for(Index tasks, int cols, int tile) {
-  return dim3(static_cast<unsigned>(tasks), static_cast<unsigned>((cols + tile - 1) / tile));
-}
-
 }  // namespace
 
 template <class T>
 void launch_solve_front_rows(const Launch& launch, const FrontSolve<Cuda, T>& f,
                              const FrontTasks<Cuda, FrontBlock>& tasks, Op op) {
   if (tasks.count == 0 || f.cols == 0) return;
-  if (f.cols == 1)
-    solve_kernel<T, 1><<<grid_for(tasks.count, 1, 1), threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks, op);
-  else
-    solve_kernel<T, most_tile><<<grid_for(tasks.count, f.cols, most_tile), threads, 0, launch.stream>>>(
-        launch.condition, f, tasks.tasks, op);
+  by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
+    solve_kernel<T, tile.value><<<grid, threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks, op);
+  });
   check_launch("solve_front_rows");
 }
 
@@ -290,11 +284,9 @@ template <class T>
 void launch_update_front_rows(const Launch& launch, const FrontSolve<Cuda, T>& f,
                               const FrontTasks<Cuda, FrontBlock>& tasks, Op op) {
   if (tasks.count == 0 || f.cols == 0) return;
-  if (f.cols == 1)
-    update_kernel<T, 1><<<grid_for(tasks.count, 1, 1), threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks, op);
-  else
-    update_kernel<T, most_tile><<<grid_for(tasks.count, f.cols, most_tile), threads, 0, launch.stream>>>(
-        launch.condition, f, tasks.tasks, op);
+  by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
+    update_kernel<T, tile.value><<<grid, threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks, op);
+  });
   check_launch("update_front_rows");
 }
 

@@ -40,6 +40,24 @@ REAL product_with_column(const SolveFront* f, int q, int first, int last, __glob
   return sum;
 }
 
+// Lines `row` .. `row` + `rows` - 1 of y minus R's rows there times x, by columns first .. last - 1
+void subtract_from_rows(const SolveFront* f, int row, int rows, int first, int last, __global const REAL* x,
+                        __global REAL* y, int n) {
+  FOR_EACH(e, (long)rows * n) {
+    const int i = row + (int)(e / n), c = (int)(e % n);
+    y[(long)i * n + c] -= product_with_row(f, i, first, last, x, n, c);
+  }
+}
+// Lines of w of columns first .. last - 1 minus R's columns there times y, by rows `row` .. `row` + `rows` - 1
+void subtract_from_columns(const SolveFront* f, int row, int rows, int first, int last, __global const REAL* y,
+                           __global REAL* w, int n) {
+  FOR_EACH(e, (long)(last - first) * n) {
+    const int q = first + (int)(e / n), c = (int)(e % n);
+    if (has_column(f, q))
+      w[(long)local_column(f, q) * n + c] -= product_with_column(f, q, row, row + rows, y, n, c);
+  }
+}
+
 #define BOUND_FRONT                                                                                  \
   const FrontBlock task = AT(const FrontBlock, tasks)[get_group_id(0)];                              \
   SolveFront front;                                                                                  \
@@ -56,28 +74,21 @@ REAL product_with_column(const SolveFront* f, int q, int first, int last, __glob
 
 KERNEL update_front_rows(CONDITION, SOLVE) {
   BOUND_FRONT;
-  if (transpose) {
-    FOR_EACH(e, (long)cols * n) {
-      const int q = task.first + (int)(e / n), c = (int)(e % n);
-      if (has_column(&front, q))
-        w[(long)local_column(&front, q) * n + c] -= product_with_column(&front, q, task.row, task.row + rows, y, n, c);
-    }
-  } else {
-    FOR_EACH(e, (long)rows * n) {
-      const int row = task.row + (int)(e / n), c = (int)(e % n);
-      y[(long)row * n + c] -= product_with_row(&front, row, task.first, task.first + cols, x, n, c);
-    }
-  }
+  if (transpose)
+    subtract_from_columns(&front, task.row, rows, task.first, task.first + cols, y, w, n);
+  else
+    subtract_from_rows(&front, task.row, rows, task.first, task.first + cols, x, y, n);
 }
 
 KERNEL solve_front_rows(CONDITION, SOLVE) {
   BOUND_FRONT;
-  FOR_EACH(e, (long)rows * n) {
-    const int row = task.row + (int)(e / n), c = (int)(e % n);
-    if (transpose)
+  if (transpose) {
+    FOR_EACH(e, (long)rows * n) {
+      const int row = task.row + (int)(e / n), c = (int)(e % n);
       y[(long)row * n + c] = w[(long)local_column(&front, row) * n + c];
-    else
-      y[(long)row * n + c] -= product_with_row(&front, row, task.first, task.first + cols, x, n, c);
+    }
+  } else {
+    subtract_from_rows(&front, task.row, rows, task.first, task.first + cols, x, y, n);
   }
   barrier(CLK_GLOBAL_MEM_FENCE);
   for (int step = 0; step < rows; ++step) {
@@ -93,11 +104,7 @@ KERNEL solve_front_rows(CONDITION, SOLVE) {
     barrier(CLK_GLOBAL_MEM_FENCE);
   }
   if (transpose) {
-    FOR_EACH(e, (long)cols * n) {
-      const int q = task.first + (int)(e / n), c = (int)(e % n);
-      if (has_column(&front, q))
-        w[(long)local_column(&front, q) * n + c] -= product_with_column(&front, q, task.row, task.row + rows, y, n, c);
-    }
+    subtract_from_columns(&front, task.row, rows, task.first, task.first + cols, y, w, n);
   } else {
     FOR_EACH(e, (long)rows * n) {
       const int row = task.row + (int)(e / n), c = (int)(e % n);
