@@ -50,7 +50,9 @@ TYPED_TEST(QrGuard, HoldsOverEveryCondition) {
       std::set<Stage> seen;
       Stage before = Stage::one_pass;
       const double step = sizeof(T) == 4 ? 4 : 40;
-      for (double condition = 1; condition < last; condition *= small_run() ? step * step : step) {
+      // two passes are for a narrow range in float, which a small run must not step over
+      const auto coarse = [](double condition) { return small_run() && (sizeof(T) == 8 || condition < 1e5); };
+      for (double condition = 1; condition < last; condition *= coarse(condition) ? step * step : step) {
         SCOPED_TRACE(std::string(qrane::to_string(form)) + ", condition " + std::to_string(condition));
         const auto a = geometric_spectrum<T>(m, n, condition, 77);
         auto f = this->factored(a, form);

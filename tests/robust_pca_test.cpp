@@ -322,6 +322,27 @@ TYPED_TEST(RobustPcaTest, SizesWhoseSquaresOverflowOrVanish) {
     }
 }
 
+/// Results lie here or there by whether the number of iterations is odd.
+TYPED_TEST(RobustPcaTest, AfterAnyNumberOfIterationsOfAnySize) {
+  using T = typename TypeParam::Scalar;
+  const Problem<T> p(90, 10, 2, 0.05, 17);
+  const int exponent = std::numeric_limits<T>::max_exponent - 6;
+  auto scaled = p.m;
+  for (T& x : scaled.values) x = std::ldexp(x, exponent);
+  for (const int iterations : {1, 2, 3, 4}) {
+    SCOPED_TRACE(iterations);
+    RobustPcaOptions options;
+    options.tolerance = 0;
+    options.max_iterations = iterations;
+    const auto plain = this->separate(p.m, options), result = this->separate(scaled, options);
+    auto l = this->host(result.low_rank), s = this->host(result.sparse);
+    for (auto* a : {&l, &s})
+      for (T& x : a->values) x = std::ldexp(x, -exponent);
+    EXPECT_LE(relative_difference(l, this->host(plain.low_rank)), 1e-5);
+    EXPECT_LE(relative_difference(s, this->host(plain.sparse)), 1e-4);
+  }
+}
+
 TYPED_TEST(RobustPcaTest, EveryAlgorithmSeparates) {
   using T = typename TypeParam::Scalar;
   const Problem<T> p(200, size(20), 2, 0.05, 14);

@@ -108,7 +108,7 @@ class Iteration {
   void scale(const Mat& a, int exponent) {
     using backend::Op;
     queue_.fill(work.projector, T(0), std::ldexp(T(1), exponent));
-    const Mat& to = a.data == work.x.data ? work.y : work.x;
+    const Mat& to = x();  // holds no result in the end, and nothing yet before the first iteration
     queue_.gemm(Op::none, Op::none, T(1), a, work.projector, T(0), to);
     queue_.copy(to, a, backend::Part::all);
   }
