@@ -4,6 +4,7 @@
 #include <qrane/qrane.hpp>
 
 #include <cctype>
+#include <utility>
 
 #include "support/backends.hpp"
 #include "support/combos.hpp"
@@ -54,6 +55,48 @@ TYPED_TEST(QrErrors, ViewsThatMakeNoSense) {
   EXPECT_TRUE(refuses([&] { Matrix<T>::host(2, -7); }, bad, {"-7"}));
   EXPECT_TRUE(refuses([&] { Matrix<T>::host(huge, 8); }, bad, {std::to_string(huge)}));
   this->expect_usable(this->context());
+}
+
+/// A view as one of another backend would have it: OpenCL's have a buffer, the others an address.
+template <class T>
+MatrixView<T> of_another_device(const Context& context, T* data, Index rows, Index cols) {
+  MatrixView<T> v(data, rows, cols, rows, Memory::device);
+  if (context.backend() != Backend::opencl) v.buffer = std::exchange(v.data, nullptr);
+  return v;
+}
+
+TYPED_TEST(QrErrors, MemoryOfAnotherDevice) {
+  using T = typename TypeParam::Scalar;
+  const Context& context = this->context();
+  auto a = random_normal<T>(20, 4, 1), u = random_normal<T>(3, 4, 2);
+  const MatrixView<const T> foreign = of_another_device<T>(context, a.values.data(), 20, 4);
+  const MatrixView<const T> foreign_rows = of_another_device<T>(context, u.values.data(), 3, 4);
+  const char* const name = to_string(context.backend());
+  EXPECT_TRUE(refuses(this->factoring(foreign), bad, {"20 x 4", name}));
+  EXPECT_TRUE(refuses([&] { svd<T>(context, foreign); }, bad, {"20 x 4", name}));
+  EXPECT_TRUE(refuses([&] { least_squares<T>(context, a.view(), foreign); }, bad, {"20 x 4", name}));
+  EXPECT_TRUE(refuses([&] { pivoted_qr<T>(context, foreign); }, bad, {"20 x 4", name}));
+  EXPECT_TRUE(refuses([&] { context.to_host(foreign); }, bad, {"20 x 4", name}));
+  for (const QForm form : {QForm::thin, QForm::implicit, QForm::none, QForm::full}) {
+    auto f = qr<T>(context, a.view(), {.q = form});
+    EXPECT_TRUE(refuses([&] { f.refactor(foreign); }, bad, {"20 x 4", name}));
+    if (form != QForm::none) EXPECT_TRUE(refuses([&] { f.solve(foreign); }, bad, {"20 x 4", name}));
+    const auto before = this->host_of(context, f.r());
+    EXPECT_TRUE(refuses([&] { f.insert_rows(5, foreign_rows); }, bad, {"3 x 4"}));
+    const MatrixView<const T> lent = form == QForm::none ? MatrixView<const T>(a.view()) : MatrixView<const T>();
+    EXPECT_TRUE(refuses([&] { f.attach(foreign, lent); }, bad, {"20 x 4", name}));
+    if (form != QForm::none) EXPECT_TRUE(refuses([&] { f.insert_columns(2, foreign); }, bad, {"20 x 4", name}));
+    EXPECT_EQ(f.rows(), 20);
+    EXPECT_EQ(f.cols(), 4);
+    EXPECT_EQ(this->host_of(context, f.r()).values, before.values);
+    f.insert_rows(5, u.view());
+    EXPECT_EQ(f.rows(), 23);
+  }
+  // a host matrix without an address
+  MatrixView<const T> nowhere(nullptr, 20, 4, 20);
+  nowhere.buffer = a.values.data();
+  EXPECT_TRUE(refuses(this->factoring(nowhere), bad, {"A", "null"}));
+  this->expect_usable(context);
 }
 
 TYPED_TEST(QrErrors, OptionsThatContradictEachOther) {

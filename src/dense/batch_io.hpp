@@ -57,10 +57,7 @@ bool is_direct(const BatchView<T>& a) {
 
 template <class B, class T>
 backend::DeviceMatrix<B, std::remove_const_t<T>> as_device_batch(const BatchView<T>& a) {
-  auto m = as_device<B>(a.first);
-  m.stride = a.stride;
-  m.count = a.count;
-  return m;
+  return as_device<B>(a.first, a.stride, a.count);
 }
 
 /// Whether a table of addresses lies in device memory of its own, out of the host's reach.

@@ -32,8 +32,8 @@ void check_view(const char* name, const MatrixView<T>& v) {
   const Index outer = std::max<Index>(1, row_major ? v.rows : v.cols);
   check(v.ld <= std::numeric_limits<Index>::max() / 16 / static_cast<Index>(sizeof(T)) / outer, code, name, ": a ",
         v.rows, " x ", v.cols, " matrix with ld = ", v.ld, " overflows 64-bit sizes");
-  check(v.data || v.buffer || v.rows == 0 || v.cols == 0, code, name, ": data is null for a ", v.rows, " x ", v.cols,
-        " matrix");
+  const bool somewhere = v.data || (v.buffer && v.memory == Memory::device);
+  check(somewhere || v.rows == 0 || v.cols == 0, code, name, ": data is null for a ", v.rows, " x ", v.cols, " matrix");
 }
 
 template <class B, class T>
@@ -41,9 +41,13 @@ bool is_resident(const MatrixView<T>& v) {
   return v.memory == Memory::device || std::is_same_v<B, backend::Cpu>;
 }
 
-/// The memory of a resident view, element (0, 0) first; row-major is seen as its transpose.
+/// Whether the backend's kernels reach so many bytes there; the other backends' overloads are beside their queues.
+inline bool reaches(backend::Cpu, const void* address, Index) { return address != nullptr; }
+
+/// The memory of a resident view, or of a batch of them, element (0, 0) first; row-major is seen as its transpose.
+/// Throws Error{invalid_argument} where it is another device's.
 template <class B, class T>
-backend::DeviceMatrix<B, std::remove_const_t<T>> as_device(const MatrixView<T>& v) {
+backend::DeviceMatrix<B, std::remove_const_t<T>> as_device(const MatrixView<T>& v, Index stride = 0, Index count = 1) {
   using U = std::remove_const_t<T>;
   typename B::template Pointer<U> p{};
   if constexpr (std::is_pointer_v<typename B::template Pointer<U>>) {
@@ -55,7 +59,11 @@ backend::DeviceMatrix<B, std::remove_const_t<T>> as_device(const MatrixView<T>& 
   const bool row_major = v.layout == Layout::row_major;
   const Index rows = row_major ? v.cols : v.rows;
   const Index cols = row_major ? v.rows : v.cols;
-  return {p, rows, cols, std::max<Index>({v.ld, rows, 1}), 0, 1};
+  const Index bytes = ((count - 1) * stride + (cols - 1) * v.ld + rows) * static_cast<Index>(sizeof(U));
+  detail::check(rows == 0 || cols == 0 || count == 0 || reaches(B{}, p, bytes), ErrorCode::invalid_argument,
+                "the memory of a ", v.rows, " x ", v.cols, " matrix is not, or not all of it, where the backend ", B::name,
+                " reaches it");
+  return {p, rows, cols, std::max<Index>({v.ld, rows, 1}), stride, count};
 }
 
 /// A view of device memory that qrane owns.

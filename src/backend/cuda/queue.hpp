@@ -306,3 +306,10 @@ class Queue {
 };
 
 }  // namespace qrane::backend::cuda
+
+namespace qrane::backend {
+
+/// Whether an address that a user says is in device memory is one that kernels can use. Does not wait.
+bool reaches(Cuda, const void* address, Index bytes);
+
+}  // namespace qrane::backend

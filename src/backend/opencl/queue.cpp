@@ -217,6 +217,12 @@ std::vector<DeviceInfo> device_infos(std::string* reason) noexcept try {
   return {};
 }
 
+bool holds(cl_mem buffer, Index bytes) {
+  std::size_t size = 0;
+  return buffer != nullptr && clGetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof size, &size, nullptr) == CL_SUCCESS &&
+         bytes >= 0 && static_cast<std::size_t>(bytes) <= size;
+}
+
 template void Queue::copy(const Matrix<float>&, const Matrix<float>&, Part);
 template void Queue::copy(const Matrix<double>&, const Matrix<double>&, Part);
 template void Queue::narrow(const Matrix<double>&, const Matrix<float>&, Part);

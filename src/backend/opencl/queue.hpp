@@ -188,4 +188,17 @@ class Queue {
 /// All OpenCL devices, GPUs first; never throws. `reason` says why there is none.
 std::vector<DeviceInfo> device_infos(std::string* reason = nullptr) noexcept;
 
+/// Whether the buffer is one, and has so many bytes.
+bool holds(cl_mem buffer, Index bytes);
+
 }  // namespace qrane::backend::opencl
+
+namespace qrane::backend {
+
+/// Whether a user's buffer has so many bytes from the address on.
+template <class T>
+bool reaches(OpenCL, opencl::Pointer<T> address, Index bytes) {
+  return address.offset >= 0 && opencl::holds(address.memory, address.offset + bytes);
+}
+
+}  // namespace qrane::backend
