@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `qrane qr A`: R, and Q when it is asked for, of a dense matrix; with --pivot see cli/pivoted.hpp.
 #include <chrono>
-#include <cmath>
 #include <memory>
+#include <optional>
 
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
@@ -23,8 +23,8 @@ struct QrOptions {
   bool explain = false;
   bool pivot = false, truncate = false;
   std::string perm;
-  std::string pivoting;   ///< empty: automatic
-  double tolerance = -1;  ///< < 0: the library's default
+  std::string pivoting;             ///< empty: automatic
+  std::optional<double> tolerance;  ///< none: the library's default
   bool sparse = false, dense = false;
   SparseOptions sparse_options;
 };
@@ -150,10 +150,10 @@ int run_with_pivots(const QrOptions& options) {
   check(options.mode != "full", bad, "--mode full: --pivot makes thin Q only");
   check(options.algorithm == "automatic", bad, "--algorithm ", options.algorithm, ": --pivot takes --pivoting instead");
   check(!options.explain, bad, "--explain: --pivot has no plan to print");
-  check(!std::isnan(options.tolerance), bad, "--tolerance: NaN");
   pick_mode(options);
   return run_pivoted({options.common, options.a, options.r, options.q, options.perm,
-                      options.pivoting.empty() ? "automatic" : options.pivoting, options.tolerance, options.truncate});
+                      options.pivoting.empty() ? "automatic" : options.pivoting, options.tolerance.value_or(-1),
+                      options.truncate});
 }
 
 /// What nobody would look at is refused.
@@ -174,15 +174,18 @@ int run_without_spreading(const QrOptions& options) {
         ": --sparse takes --ordering instead");
   check(!options.explain, bad, "--explain: the shape of a sparse factorization is what `qrane analyze` prints");
   check_no_pivot_options(options);
-  return run_sparse_qr({options.common, options.a, options.r, options.perm, options.tolerance, options.sparse_options});
+  return run_sparse_qr({options.common, options.a, options.r, options.perm, options.tolerance.value_or(-1),
+                        options.sparse_options});
 }
 
 int run(const QrOptions& options) {
+  detail::check(options.tolerance.value_or(0) >= 0, ErrorCode::invalid_argument, "--tolerance ",
+                options.tolerance.value_or(0), ": must be a number from 0 on");
   if (options.sparse) return run_without_spreading(options);
   check_no_sparse_options(options.sparse_options);
   if (options.pivot) return run_with_pivots(options);
   check_no_pivot_options(options);
-  detail::check(options.tolerance == -1, ErrorCode::invalid_argument, "--tolerance ", options.tolerance,
+  detail::check(!options.tolerance, ErrorCode::invalid_argument, "--tolerance ", options.tolerance.value_or(0),
                 ": ranks are found with --pivot or --sparse only");
   detail::check(options.perm.empty(), ErrorCode::invalid_argument,
                 "--perm: there is a permutation with --pivot or --sparse only: ", options.perm);

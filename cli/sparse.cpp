@@ -257,7 +257,6 @@ std::string norms_line(const std::vector<double>& norms) {
 }
 
 int run_sparse_qr(const SparseQrCommand& options) {
-  detail::check(!std::isnan(options.tolerance), ErrorCode::invalid_argument, "--tolerance: NaN");
   const Precision precision =
       pick_precision(options.common, io::probe_matrix(options.a).single_precision ? Precision::f32 : Precision::f64);
   detail::check(options.r.empty() || io::is_matrix_market_path(options.r), ErrorCode::invalid_argument, "--r ",

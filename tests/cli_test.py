@@ -350,7 +350,8 @@ class BadInput(CliCase):
         # flags that only others look at
         for flags in (["--truncate"], ["--pivoting", "exact"], ["--tolerance", "1e-3"], ["--perm", "p.npy"]):
             self.bad("qr", "a.npy", *flags, words=[flags[0], "--pivot"])
-        self.bad("qr", "a.npy", "--pivot", "--tolerance", "nan", words=["--tolerance"])
+        for tolerance in ("nan", "-0.5"):
+            self.bad("qr", "a.npy", "--pivot", "--tolerance", tolerance, words=["--tolerance " + tolerance])
 
     def test_tuned_tables(self):
         environment = {**os.environ, "QRANE_TUNING_FILE": str(self.dir / "tuning.json")}
