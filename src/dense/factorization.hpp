@@ -24,6 +24,10 @@
 
 namespace qrane::dense {
 
+/// Where R (none, thin, full) and an explicit Q are written: in memory of the factorization's own, or each time where
+/// deliver_to says.
+enum class Results { kept, delivered };
+
 /// The pieces that a factorization's memory is cut into.
 template <class B, class T>
 struct Pieces {
@@ -34,12 +38,15 @@ struct Pieces {
   AbsorbWorkspace<B, T> absorbed_;
 
   Pieces() = default;
-  Pieces(Carver<B>& carver, const Plan& plan, const std::optional<backend::DeviceMatrix<B, T>>& in_place) {
+  Pieces(Carver<B>& carver, const Plan& plan, const std::optional<backend::DeviceMatrix<B, T>>& in_place,
+         Results results) {
     const Index m = plan.rows, n = plan.cols, k = std::min(m, n), batch = plan.count, b = plan.panel_cols,
                 block = plan.block_cols;
-    if (plan.q != QForm::implicit && plan.q != QForm::lapack) r_ = carver.template matrix<T>(k, n, batch);
-    if (plan.q == QForm::thin) q_ = carver.template matrix<T>(m, k, batch);
-    if (plan.q == QForm::full) q_ = carver.template matrix<T>(m, m, batch);
+    if (results == Results::kept) {
+      if (plan.q != QForm::implicit && plan.q != QForm::lapack) r_ = carver.template matrix<T>(k, n, batch);
+      if (plan.q == QForm::thin) q_ = carver.template matrix<T>(m, k, batch);
+      if (plan.q == QForm::full) q_ = carver.template matrix<T>(m, m, batch);
+    }
     if (plan.algorithm == Algorithm::cholesky_qr) {
       const Index t_elements =
           std::max(schedule_of(plan, m, k).t_elements, schedule_of(plan, plan.sketch_rows, k).t_elements);
@@ -90,20 +97,26 @@ class Factorization : Pieces<B, T> {
   using Mat = backend::DeviceMatrix<B, T>;
 
   /// Allocates everything that `plan` needs. `in_place`: memory of the user that becomes v_.
-  Factorization(Queue queue, Plan plan, std::optional<Mat> in_place = {})
+  Factorization(Queue queue, Plan plan, std::optional<Mat> in_place = {}, Results results = Results::kept)
       : queue_(std::move(queue)), plan_(std::move(plan)) {
     make_schedules();
-    plan_.workspace_bytes = workspace_bytes(plan_, in_place.has_value());
+    plan_.workspace_bytes = workspace_bytes(plan_, in_place.has_value(), results);
     memory_ = Buffer<B>(queue_, plan_.workspace_bytes);
     Carver<B> carver(memory_.template as<std::byte>());
-    static_cast<Pieces&>(*this) = Pieces(carver, plan_, in_place);
+    static_cast<Pieces&>(*this) = Pieces(carver, plan_, in_place, results);
   }
 
   /// Device memory of a factorization: results, reflectors and scratch; without A where it is factored in place.
-  static Index workspace_bytes(const Plan& plan, bool in_place = false) {
+  static Index workspace_bytes(const Plan& plan, bool in_place = false, Results results = Results::kept) {
     Carver<B> sizes;
-    Pieces(sizes, plan, in_place ? std::optional<Mat>(Mat{}) : std::nullopt);
+    Pieces(sizes, plan, in_place ? std::optional<Mat>(Mat{}) : std::nullopt, results);
     return sizes.used();
+  }
+
+  /// The next run's R (k x n) and explicit Q, of any leading dimension; what lies below R's diagonal is of no meaning.
+  void deliver_to(const Mat& r, const Mat& q) {
+    r_ = r;
+    q_ = q;
   }
 
   /// Factors `a` (only read); neither allocates nor waits. With `in_place` memory pass v().

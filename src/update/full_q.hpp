@@ -26,6 +26,14 @@ class FullQ final : public WholeQ<B, T> {
     if (q.rows > 0) tools_.queue.copy(q, x(), Part::all);
   }
 
+  /// Room for another Q, m x m, whose rows are in order; uninitialized, and in place of the one before, where that has room.
+  Mat renew(Index m) {
+    if (m > row_capacity_ || m > cols_) lay_out(m, 0, m);
+    front_ = cols_ - m;
+    end_ = cols_;
+    return view(m, front_, m);
+  }
+
   void apply(Op op, const Mat& c) override {
     if (c.cols == 0 || store_.m == 0) return;
     const dense::Temporary<B, T> physical(tools_.queue, rows(), c.cols);
@@ -128,8 +136,10 @@ class FullQ final : public WholeQ<B, T> {
   Mat x() const { return view(rows(), front_, end_ - front_); }
 
   void lay_out(Index rows, Index front, Index cols) {
-    row_capacity_ = std::max<Index>(rows, 1);
-    memory_ = Buffer<B>(tools_.queue, row_capacity_ * std::max<Index>(front + cols, 1) * static_cast<Index>(sizeof(T)));
+    const Index row_capacity = std::max<Index>(rows, 1), all = std::max<Index>(front + cols, 1);
+    memory_ = Buffer<B>(tools_.queue, row_capacity * all * static_cast<Index>(sizeof(T)));
+    row_capacity_ = row_capacity;
+    cols_ = all;
     front_ = front;
     end_ = front + cols;
   }
@@ -139,14 +149,10 @@ class FullQ final : public WholeQ<B, T> {
     const Index cols = end_ - front_, old_rows = this->rows(), more = front > front_ ? front + cols / 2 : front_;
     Buffer<B> before = std::move(memory_);
     const Mat old{before.template as<T>() + front_ * row_capacity_, old_rows, cols, row_capacity_, 0, 1};
-    const Index old_capacity = row_capacity_, old_front = front_, old_end = end_;
     try {
       lay_out(rows > row_capacity_ ? std::max(rows, row_capacity_ + row_capacity_ / 2) : row_capacity_, more, cols);
     } catch (...) {
       memory_ = std::move(before);
-      row_capacity_ = old_capacity;
-      front_ = old_front;
-      end_ = old_end;
       throw;
     }
     if (old_rows > 0 && cols > 0) tools_.queue.copy(old, view(old_rows, front_, cols), Part::all);
@@ -209,7 +215,7 @@ class FullQ final : public WholeQ<B, T> {
   Tools<B, T>& tools_;
   Store<B, T>& store_;
   Buffer<B> memory_;
-  Index row_capacity_ = 0, front_ = 0, end_ = 0;
+  Index row_capacity_ = 0, cols_ = 0, front_ = 0, end_ = 0;
   Mat strip_, moved_;
   DeviceMatrix<B, double> wide_strip_;
   std::vector<Sweeper<B, T>> sweeps_;

@@ -16,36 +16,43 @@ inline void check_q(const Plan& plan) {
 }
 }  // namespace detail
 
-/// The attached right-hand sides in the order of A's rows; no columns where there are none.
+/// The attached right-hand sides in the order of A's rows, where they lie or a copy; no columns where there are none.
 template <class B, class T>
 DeviceMatrix<B, T> logical_b(Tools<B, T>& tools, Store<B, T>& store) {
+  if (store.has_q && store.nrhs > 0 && store.order == RowOrder(store.m)) return store.b();
   const DeviceMatrix<B, T> b = tools.scratch.template matrix<T>(store.m, store.has_q ? store.nrhs : 0);
   if (b.cols > 0 && b.rows > 0) store.gather(store.b(), b);
   return b;
 }
 
-/// The store becomes the factorization of a, with the right-hand sides b (a's rows) where it keeps Q.
+/// R is new, and so is Q: the store takes them over, with b in the order of A's rows.
 template <class B, class T>
-void factor_anew(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& a, const DeviceMatrix<B, T>& b) {
-  auto& queue = tools.queue;
-  const Index m = a.rows, n = a.cols, c = std::min(m, n);
-  const DeviceMatrix<B, T> r = store.next_r(c, n + b.cols);
-  dense::Factorization<B, T>* f = c > 0 ? &tools.factorization(m, n, store.has_q ? QForm::thin : QForm::none) : nullptr;
-  store.reserve_q(m, c);
-  if (f) {
-    f->run(a);
-    queue.copy(f->r_source(), r.columns(0, n), Part::upper);
-  }
+void finish_anew(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& r, Index m, Index n,
+                 const DeviceMatrix<B, T>& b) {
   store.m = m;
   store.n = n;
   store.nrhs = b.cols;
   store.order = RowOrder(m);
-  if (store.has_q && c > 0) {
-    queue.copy(f->q(), store.q(), Part::all);
-    if (b.cols > 0) queue.gemm(Op::transpose, Op::none, T(1), store.q(), b, T(0), r.columns(n, b.cols));
-  }
-  if (b.cols > 0 && m > 0) queue.copy(b, store.b(), Part::all);
+  if (store.has_q && r.rows > 0 && b.cols > 0)
+    tools.queue.gemm(Op::transpose, Op::none, T(1), store.q(), b, T(0), r.columns(n, b.cols));
+  if (b.cols > 0 && m > 0 && !(b.data == store.b().data)) tools.queue.copy(b, store.b(), Part::all);
   store.take_r(r);
+}
+
+/// The store becomes the factorization of a, with the right-hand sides b (a's rows; the store's own, or in scratch memory)
+/// where it keeps Q.
+template <class B, class T>
+void factor_anew(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& a, const DeviceMatrix<B, T>& b) {
+  const Index m = a.rows, n = a.cols, c = std::min(m, n);
+  const DeviceMatrix<B, T> r = store.next_r(c, n + b.cols);
+  dense::Factorization<B, T>* f = nullptr;
+  if (c > 0) f = &tools.factorization(m, n, store.has_q ? QForm::thin : QForm::none, dense::Results::delivered);
+  store.reserve_q(m, c);
+  if (f) {
+    f->deliver_to(r.columns(0, n), store.q_view(m, store.has_q ? c : 0));
+    f->run(a);
+  }
+  finish_anew(tools, store, r, m, n, b);
 }
 
 /// Rows out where nothing is lent: Q without them is Y S, A without them Y (S R).
@@ -56,21 +63,16 @@ void refactor_rows_left(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p
   RowOrder order = store.order;
   order.erase(k, p);
   const DeviceMatrix<B, T> left = tools.scratch.template matrix<T>(m, c), s = tools.scratch.template matrix<T>(kept, c);
+  const DeviceMatrix<B, T> found = tools.scratch.template matrix<T>(kept, c);
   const DeviceMatrix<B, T> upper = tools.scratch.template matrix<T>(c, n), r = store.next_r(kept, n + b.cols);
-  auto& f = tools.factorization(m, c, QForm::thin);
+  auto& f = tools.factorization(m, c, QForm::thin, dense::Results::delivered);
   copy_runs<B, T>(queue, store.q(), order.runs(), left, false);
+  f.deliver_to(found, store.q_view(m, kept));
   f.run(left);
-  queue.copy(f.r_source(), s, Part::upper);
+  queue.copy(found, s, Part::upper);
   queue.copy(store.triangle(), upper, Part::upper);
   queue.gemm(Op::none, Op::none, T(1), s, upper, T(0), r.columns(0, n));
-  store.m = m;
-  store.order = RowOrder(m);
-  queue.copy(f.q(), store.q(), Part::all);
-  if (b.cols > 0) {
-    queue.gemm(Op::transpose, Op::none, T(1), store.q(), b, T(0), r.columns(n, b.cols));
-    queue.copy(b, store.b(), Part::all);
-  }
-  store.take_r(r);
+  finish_anew(tools, store, r, m, n, b);
 }
 
 /// target := source without its rows or columns k .. k+p-1, or with room for p before k.

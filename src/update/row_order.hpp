@@ -29,6 +29,8 @@ class RowOrder {
     if (rows > 0) runs_.push_back({0, rows});
   }
 
+  bool operator==(const RowOrder&) const = default;
+
   Index rows() const { return rows_; }
   /// Physical rows in use are below it.
   Index extent() const { return extent_; }

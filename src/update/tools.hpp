@@ -171,16 +171,18 @@ class Tools {
   }
 
   /// A factorization of that shape, kept for the next time.
-  dense::Factorization<B, T>& factorization(Index rows, Index cols, QForm form) {
-    auto& found = kept_[{rows, cols, form}];
+  dense::Factorization<B, T>& factorization(Index rows, Index cols, QForm form,
+                                            dense::Results results = dense::Results::kept) {
+    const auto key = std::make_tuple(rows, cols, form, results);
+    auto& found = kept_[key];
     if (!found) {
       Options options;
       options.q = form;
       try {
         found = std::make_unique<dense::Factorization<B, T>>(
-            queue, plan::make_plan(profile, rows, cols, 1, sizeof(T), options));
+            queue, plan::make_plan(profile, rows, cols, 1, sizeof(T), options), std::nullopt, results);
       } catch (...) {
-        kept_.erase({rows, cols, form});
+        kept_.erase(key);
         throw;
       }
     }
@@ -209,7 +211,7 @@ class Tools {
   };
   std::vector<std::pair<std::string, decltype(std::declval<typename B::Queue&>().record())>> marks_;
   std::map<std::pair<Index, Index>, TaskList> lists_;
-  std::map<std::tuple<Index, Index, QForm>, std::unique_ptr<dense::Factorization<B, T>>> kept_;
+  std::map<std::tuple<Index, Index, QForm, dense::Results>, std::unique_ptr<dense::Factorization<B, T>>> kept_;
 };
 
 /// A copy in double, in scratch memory.

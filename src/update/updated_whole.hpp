@@ -144,6 +144,28 @@ class UpdatedWhole {
     factor_anew(input.matrix);
   }
   void factor_anew(const Mat& a) {
+    if (plan_.q == QForm::full)
+      refill(a);
+    else
+      replace(a);
+    d_ = {};
+    changed_ = true;
+  }
+  /// R and the explicit Q where they are, or in larger memory.
+  void refill(const Mat& a) {
+    const Index m = a.rows, n = a.cols;
+    const Mat r = store_.next_r(std::min(m, n), n);
+    auto& f = tools_.factorization(m, n, QForm::full, dense::Results::delivered);
+    f.deliver_to(r, static_cast<FullQ<B, T>&>(*q_).renew(m));
+    f.run(a);
+    store_.order = RowOrder(m);
+    store_.m = m;
+    store_.n = n;
+    store_.take_r(r);
+    settle();
+  }
+  /// Reflectors of another factorization.
+  void replace(const Mat& a) {
     const auto fits = [&](const dense::Factorization<B, T>& f) { return f.plan().rows == a.rows && f.plan().cols == a.cols; };
     auto f = std::move(spare_);
     if (!f || f.use_count() > 1 || !fits(*f)) {
@@ -155,8 +177,6 @@ class UpdatedWhole {
     }
     f->run(a);
     adopt(std::move(f));
-    d_ = {};
-    changed_ = true;
   }
   /// An implicit Q of more than a few times the numbers of its reflectors is made of reflectors again: those of the lent
   /// matrix, or of Q R. Where there is no memory for that it stays as it is.
