@@ -30,12 +30,19 @@ struct Space {
   T* l;        // P x P by rows, likewise
   T* sums;     // P per warp, likewise
   T* s;        // m x P by columns, likewise
+  T* q;        // m x n by columns, likewise where Q is small; else null
   int ld, m, n;
 
   static __host__ __device__ int ld_of(int n) { return n | 1; }
-  static std::size_t elements(int m, int n, int P, bool rows_out) {
+  static __host__ __device__ std::size_t elements(int m, int n, int P, bool rows_out, bool with_q = false) {
     const std::size_t shared = static_cast<std::size_t>(n * ld_of(n) + (n & 1) + n * 2 * P + n);
-    return shared + (rows_out ? static_cast<std::size_t>(2 * n * P + P * P + most_threads / 32 * P + m * P) : 0);
+    const std::size_t beside = rows_out ? static_cast<std::size_t>(2 * n * P + P * P + most_threads / 32 * P + m * P) : 0;
+    return shared + beside + (with_q ? static_cast<std::size_t>(m) * static_cast<std::size_t>(n) : 0);
+  }
+  /// Whether Q is read from global memory once.
+  static __host__ __device__ bool holds_q(int m, int n, int P) {
+    constexpr std::size_t most = 26 * 1024;  // eight blocks on a multiprocessor
+    return sizeof(T) * elements(m, n, P, true, true) <= most;
   }
   __device__ Space(unsigned char* shared, int m_, int n_, int P) : ld(ld_of(n_)), m(m_), n(n_) {
     r = reinterpret_cast<T*>(shared);
@@ -46,6 +53,7 @@ struct Space {
     l = c + n * P;
     sums = l + P * P;
     s = sums + most_threads / 32 * P;
+    q = holds_q(m, n, P) ? s + m * P : nullptr;
   }
 };
 
@@ -58,14 +66,17 @@ __device__ T* of_batch(const DeviceMatrix<Cuda, T>& a) {
 template <class T>
 __device__ bool load_r(const DeviceMatrix<Cuda, T>& r, const Space<T>& s, int gone, int p) {
   const T* g_r = of_batch(r);
+  const int warps = static_cast<int>(blockDim.x) / 32;
   bool extreme = false;
 #pragma unroll 1
-  for (int e = threadIdx.x; e < s.n * (s.n - p); e += blockDim.x) {
-    const int i = e % s.n, j = e / s.n, from = j < gone ? j : j + p;
-    const T x = i <= from ? g_r[i + from * r.ld] : T(0);
-    extreme |= is_extreme(x);
-    s.r[i * s.ld + j] = x;
-  }
+  for (int i = threadIdx.x % 32; i < s.n; i += 32)
+#pragma unroll 4
+    for (int j = threadIdx.x / 32; j < s.n - p; j += warps) {
+      const int from = j < gone ? j : j + p;
+      const T x = i <= from ? __ldg(g_r + i + from * r.ld) : T(0);
+      extreme |= is_extreme(x);
+      s.r[i * s.ld + j] = x;
+    }
   return extreme;
 }
 
@@ -86,12 +97,12 @@ __device__ void scale_columns(const Space<T>& s, int cols, const T* g_u, std::in
 template <class T>
 __device__ void store_r(const DeviceMatrix<Cuda, T>& r, const Space<T>& s) {
   T* g_r = of_batch(r);
-  const int cols = static_cast<int>(r.cols);
+  const int cols = static_cast<int>(r.cols), warps = static_cast<int>(blockDim.x) / 32;
 #pragma unroll 1
-  for (int e = threadIdx.x; e < cols * cols; e += blockDim.x) {
-    const int i = e % cols, j = e / cols;
-    if (i <= j) g_r[i + j * r.ld] = s.r[i * s.ld + j] * s.unscale[j];
-  }
+  for (int i = threadIdx.x % 32; i < cols; i += 32)
+#pragma unroll 2
+    for (int j = threadIdx.x / 32; j < cols; j += warps)
+      if (i <= j) g_r[i + j * r.ld] = s.r[i * s.ld + j] * s.unscale[j];
 }
 
 /// A row of Q as it is, zeros outside of it.
@@ -212,7 +223,7 @@ __device__ void block_sums(const Space<T>& s, T (&x)[P]) {
 
 /// c := Q^T S, or column `only` of it and zeros. Ends with a barrier.
 template <class T, int P, bool one = false>
-__device__ void project(const Space<T>& s, const T* g_q, std::int64_t ld, int only = 0) {
+__device__ void project(const Space<T>& s, const T* q, std::int64_t ld, int only = 0) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   __syncthreads();
 #pragma unroll 1
@@ -220,7 +231,7 @@ __device__ void project(const Space<T>& s, const T* g_q, std::int64_t ld, int on
     T sum[P] = {};
 #pragma unroll 2
     for (int i = lane; i < s.m; i += 32) {
-      const T x = __ldg(g_q + i + k * ld);
+      const T x = q[i + k * ld];
       if constexpr (one) {
         sum[0] = fma(x, s.s[only * s.m + i], sum[0]);
       } else {
@@ -241,13 +252,13 @@ __device__ void project(const Space<T>& s, const T* g_q, std::int64_t ld, int on
 
 /// S -= Q x, x n x P by rows, or column `only` of it; each thread its rows of S.
 template <class T, int P, bool one = false>
-__device__ void subtract(const Space<T>& s, const T* g_q, std::int64_t ld, const T* s_x, int only = 0) {
+__device__ void subtract(const Space<T>& s, const T* q, std::int64_t ld, const T* s_x, int only = 0) {
 #pragma unroll 1
   for (int i = threadIdx.x; i < s.m; i += blockDim.x) {
     T sum[P] = {};
 #pragma unroll 4
     for (int k = 0; k < s.n; ++k) {
-      const T x = __ldg(g_q + i + k * ld);
+      const T x = q[i + k * ld];
 #pragma unroll
       for (int l = 0; l < (one ? 1 : P); ++l) sum[l] = fma(x, s_x[k * P + (one ? only : l)], sum[l]);
     }
@@ -274,7 +285,7 @@ __device__ void scale_column(const Space<T>& s, int l, T factor) {
 
 /// The row of [Q z_0 .. z_(l-1)] that is the shortest.
 template <class T, int P>
-__device__ __noinline__ int least_row(Space<T> s, const T* g_q, std::int64_t ld, int l) {
+__device__ __noinline__ int least_row(Space<T> s, const T* q, std::int64_t ld, int l) {
   __shared__ T s_least[most_threads];
   __shared__ int s_row[most_threads];
   T least = T(1e30);
@@ -282,7 +293,7 @@ __device__ __noinline__ int least_row(Space<T> s, const T* g_q, std::int64_t ld,
 #pragma unroll 1
   for (int i = threadIdx.x; i < s.m; i += blockDim.x) {
     T sum = 0;
-    for (int k = 0; k < s.n; ++k) sum = fma(g_q[i + k * ld], g_q[i + k * ld], sum);
+    for (int k = 0; k < s.n; ++k) sum = fma(q[i + k * ld], q[i + k * ld], sum);
     for (int z = 0; z < l; ++z) sum = fma(s.s[z * s.m + i], s.s[z * s.m + i], sum);
     if (sum < least) least = sum, row = i;
   }
@@ -298,14 +309,14 @@ __device__ __noinline__ int least_row(Space<T> s, const T* g_q, std::int64_t ld,
 /// Column l of S, which has become short: a unit vector orthogonal to Q and z_0 .. z_(l-1), what it is of S in W and L. Rare,
 /// and kept apart: a kernel that every block goes through once takes as long as its instructions take to arrive.
 template <class T, int P>
-__device__ __noinline__ void orthogonalize(Space<T> s, const T* g_q, std::int64_t ld, int l, T norm) {
+__device__ __noinline__ void orthogonalize(Space<T> s, const T* q, std::int64_t ld, int l, T norm) {
   constexpr T epsilon = sizeof(T) == 4 ? T(0x1p-23) : T(0x1p-52);
   const T vanished = 10 * static_cast<T>(s.n + 10) * epsilon;
   T scale = 1;  // of what is in column l
   bool fresh = false;
   for (int round = 0; round < 8; ++round) {
     if (!fresh && !(norm * scale > vanished)) {  // nothing of it is left outside of Q's range
-      const int row = least_row<T, P>(s, g_q, ld, l);
+      const int row = least_row<T, P>(s, q, ld, l);
 #pragma unroll 1
       for (int i = threadIdx.x; i < s.m; i += blockDim.x) s.s[l * s.m + i] = T(i == row);
       fresh = true;
@@ -313,7 +324,7 @@ __device__ __noinline__ void orthogonalize(Space<T> s, const T* g_q, std::int64_
     }
     scale_column(s, l, T(1) / norm);
     scale *= norm;
-    project<T, P, true>(s, g_q, ld, l);
+    project<T, P, true>(s, q, ld, l);
     T dots[P] = {};
 #pragma unroll 1
     for (int i = threadIdx.x; i < s.m; i += blockDim.x)
@@ -321,7 +332,7 @@ __device__ __noinline__ void orthogonalize(Space<T> s, const T* g_q, std::int64_
       for (int z = 0; z < P; ++z)
         if (z < l) dots[z] = fma(s.s[z * s.m + i], s.s[l * s.m + i], dots[z]);
     block_sums<T, P>(s, dots);
-    subtract<T, P, true>(s, g_q, ld, s.c, l);
+    subtract<T, P, true>(s, q, ld, s.c, l);
 #pragma unroll 1
     for (int i = threadIdx.x; i < s.m; i += blockDim.x)
 #pragma unroll
@@ -344,15 +355,12 @@ __device__ __noinline__ void orthogonalize(Space<T> s, const T* g_q, std::int64_
 }
 
 template <class T, int P>
-__device__ void complete(const BatchUpdate<Cuda, T>& task, const Space<T>& s) {
+__device__ void complete(const Space<T>& s, const T* q, std::int64_t ld, int first, int p) {
   constexpr T short_squared = T(0.01);
-  const int first = static_cast<int>(task.k), p = static_cast<int>(task.p);
-  const T* g_q = of_batch(task.q);
-  const std::int64_t ld = task.q.ld;
 #pragma unroll 1
   for (int e = threadIdx.x; e < s.n * P; e += blockDim.x) {
     const int l = e % P, k = e / P;
-    s.w[e] = l < p ? g_q[first + l + k * ld] : T(0);
+    s.w[e] = l < p ? q[first + l + k * ld] : T(0);
   }
 #pragma unroll 1
   for (int e = threadIdx.x; e < P * P; e += blockDim.x) s.l[e] = 0;
@@ -361,9 +369,11 @@ __device__ void complete(const BatchUpdate<Cuda, T>& task, const Space<T>& s) {
 #pragma unroll
     for (int l = 0; l < P; ++l) s.s[l * s.m + i] = T(l < p && i == first + l);
   __syncthreads();
-  subtract<T, P>(s, g_q, ld, s.w);
-  project<T, P>(s, g_q, ld);
-  subtract<T, P>(s, g_q, ld, s.c);
+#pragma unroll 1
+  for (int round = 0; round < 2; ++round) {
+    subtract<T, P>(s, q, ld, round == 0 ? s.w : s.c);
+    if (round == 0) project<T, P>(s, q, ld);
+  }
 #pragma unroll 1
   for (int e = threadIdx.x; e < s.n * P; e += blockDim.x) s.w[e] += s.c[e];
 #pragma unroll 1
@@ -391,7 +401,7 @@ __device__ void complete(const BatchUpdate<Cuda, T>& task, const Space<T>& s) {
         if (threadIdx.x == 0) s.l[l * P + l] = norm;
         break;
       } else {
-        orthogonalize<T, P>(s, g_q, ld, l, sqrt(square));
+        orthogonalize<T, P>(s, q, ld, l, sqrt(square));
       }
     }
 #pragma unroll 1
@@ -413,24 +423,33 @@ __device__ void complete(const BatchUpdate<Cuda, T>& task, const Space<T>& s) {
 template <class T, int C, int P>
 __device__ void rows_out(const BatchUpdate<Cuda, T>& task, const Space<T>& s) {
   const int n = s.n, first = static_cast<int>(task.k), p = static_cast<int>(task.p);
+  const T* q = of_batch(task.q);
+  std::int64_t ld = task.q.ld;
   load_r(task.r, s, n, 0);
-  complete<T, P>(task, s);
+  if (s.q != nullptr) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < s.m; i += blockDim.x)
+#pragma unroll 8
+      for (int k = 0; k < n; ++k) s.q[i + k * s.m] = __ldg(q + i + k * ld);
+    q = s.q;
+    ld = s.m;
+    __syncthreads();
+  }
+  complete<T, P>(s, q, ld, first, p);
   const auto turns = reinterpret_cast<Rotation<T>*>(s.turns);
   if (threadIdx.x < 32) rows_out_chain<T, C, P>(s.r, s.ld, n, p, s.w, s.l, turns);
   __syncthreads();
   store_r(task.r_after, s);
-  const T* g_q = of_batch(task.q);
   T* g_out = of_batch(task.q_after);
 #pragma unroll 1
   for (int i = threadIdx.x; i < task.q_after.rows; i += blockDim.x) {
     const int from = i < first ? i : i + p;
-    const RowOfQ<T> q{g_q + from, task.q.ld, n, true};
     T carry[P];
 #pragma unroll
     for (int l = 0; l < P; ++l) carry[l] = s.s[l * s.m + from];
 #pragma unroll 4
     for (int k = n - 1; k >= 0; --k) {
-      T x = q[k];
+      T x = q[from + k * ld];
 #pragma unroll
       for (int l = 0; l < P; ++l) {
         if (l >= p) break;
@@ -466,7 +485,7 @@ template <class T, int C, int P, typename BatchUpdate<Cuda, T>::Change change>
 void run(const Launch& launch, const BatchUpdate<Cuda, T>& task) {
   constexpr bool rows_out = change == BatchUpdate<Cuda, T>::Change::rows_out;
   const int m = static_cast<int>(task.q.rows), n = static_cast<int>(task.r.cols);
-  const std::size_t bytes = sizeof(T) * Space<T>::elements(m, n, P, rows_out);
+  const std::size_t bytes = sizeof(T) * Space<T>::elements(m, n, P, rows_out, rows_out && Space<T>::holds_q(m, n, P));
   const int threads = m <= 64 ? 64 : m <= 128 ? 128 : most_threads;
   const auto kernel = batch_update_kernel<T, C, P, change>;
   allow_shared_memory(kernel, bytes, "cudaFuncSetAttribute of batch_update");
