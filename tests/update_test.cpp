@@ -127,6 +127,25 @@ TYPED_TEST(UpdateTest, ColumnsIntoRAlone) {
   }
 }
 
+/// So many rows that what is left of them is factored on the device, in one block or two; refused where they carry the
+/// rank.
+TYPED_TEST(UpdateTest, ManyRowsOutOfRAlone) {
+  using T = typename TypeParam::Scalar;
+  const auto rows_out = [&](Dense<T> a, Index p) {
+    Tracked<T> f = this->track(a, QForm::none);
+    f.attach(random_normal<T>(a.rows, 2, 42));
+    EXPECT_FALSE(f.change(Change::delete_rows, 20, p, 43, UpdateMethod::orthogonal).refused);
+    EXPECT_TRUE(f.good()) << p;
+    for (Index i = 0; i < a.rows; ++i) a(i, a.cols - 5) = T(i == 20 + p / 2);
+    Tracked<T> g = this->track(a, QForm::none);
+    EXPECT_TRUE(g.change(Change::delete_rows, 20, p, 43, UpdateMethod::orthogonal).refused);
+    EXPECT_EQ(g.f.rows(), a.rows);
+    EXPECT_TRUE(g.good()) << p;
+  };
+  rows_out(random_normal<T>(180, 60, 41), 49);
+  rows_out(random_normal<T>(300, 135, 44), 140);
+}
+
 /// Where R alone is kept a queued deletion does not wait; what was refused is known later.
 TYPED_TEST(UpdateTest, QueuedDeletions) {
   using T = typename TypeParam::Scalar;

@@ -7,7 +7,9 @@
 // than columns would be left, the removed rows carry the rank, and R knows too little of the others: refused.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "update/rows.hpp"
@@ -94,8 +96,8 @@ class Pending {
 
 namespace detail {
 
-/// The Cholesky factor of I - gram (upper triangle given, p x p), in place; false where an eigenvalue is, or may be, below
-/// `least`, or anything is not finite.
+/// The Cholesky factor of I - gram (upper triangle given, p x p), in place; false where a pivot is not above `least`, or
+/// anything is not finite.
 inline bool downdate_factor(dense::HostMatrix& gram, double least) {
   const Index p = gram.rows;
   for (Index j = 0; j < p; ++j) {
@@ -110,12 +112,57 @@ inline bool downdate_factor(dense::HostMatrix& gram, double least) {
   return true;
 }
 
+/// The same for many rows, on the device, which waits for the pivots alone. `l`: zeros below, as the host's.
+template <class B, class T>
+bool wide_downdate_factor(Tools<B, T>& tools, const DeviceMatrix<B, double>& gram, double least,
+                          const DeviceMatrix<B, double>& l) {
+  auto& queue = tools.queue;
+  const Index p = gram.cols, nb = std::min<Index>(tools.profile.limits.max_cholesky, 128);
+  const DeviceMatrix<B, double> left = tools.scratch.template matrix<double>(p, p);
+  const DeviceMatrix<B, double> root = tools.scratch.template matrix<double>(nb, nb);
+  const DeviceMatrix<B, double> inverse = tools.scratch.template matrix<double>(nb, nb);
+  const auto condition = tools.scratch.template take<double>(1);
+  const auto failed = tools.scratch.template take<std::int32_t>(1);
+  queue.fill(DeviceMatrix<B, float>{cast_pointer<float>(failed), 1, 1, 1, 0, 1}, 0.0F, 0.0F);
+  queue.fill(l, 0.0, 1.0);
+  queue.fill(left, 0.0, 1.0);
+  queue.gemm(Op::none, Op::none, -1.0, l, gram, 1.0, left);
+  queue.fill(l, 0.0, 0.0);
+  for (Index j = 0; j < p; j += nb) {
+    const Index b = std::min(nb, p - j), right = p - j - b;
+    backend::GuardedCholesky<B, T> task;
+    task.gram = left.block(j, j, b, b);
+    task.r = {root.data, b, b, b, 0, 1};
+    task.inverse = {inverse.data, b, b, b, 0, 1};
+    task.failed = failed;
+    task.condition = condition;
+    task.limit = std::numeric_limits<double>::max();
+    task.rounding = 0x1p-53;
+    queue.guarded_cholesky(task);
+    queue.copy(task.r, l.block(j, j, b, b), Part::all);
+    if (right == 0) break;
+    const DeviceMatrix<B, double> across = l.block(j, j + b, b, right), rest = left.block(j + b, j + b, right, right);
+    queue.copy(left.block(j, j + b, b, right), across, Part::all);
+    queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, 1.0, task.r,
+               across);
+    queue.gemm(Op::transpose, Op::none, -1.0, across, across, 1.0, rest);
+  }
+  const DeviceMatrix<B, double> roots = tools.scratch.template matrix<double>(1, p);
+  queue.copy(DeviceMatrix<B, double>{l.data, 1, p, l.ld + 1, 0, 1}, roots, Part::all);
+  std::vector<double> pivots(static_cast<std::size_t>(p));
+  std::int32_t refused = 0;
+  queue.download(roots.data, pivots.data(), p);
+  queue.download(failed, &refused, 1);
+  return refused == 0 && std::all_of(pivots.begin(), pivots.end(), [&](double x) { return x * x > least; });
+}
+
 }  // namespace detail
 
-/// u: the rows (p x n), e: their right-hand sides, on the device. Returns false, with nothing changed, where it is refused.
+/// u: the rows (p x n), e: their right-hand sides, on the device, in error by `error` times a row's rounding. Returns false,
+/// with nothing changed, where it is refused.
 template <class B, class T>
 bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& u,
-                           const DeviceMatrix<B, T>& e, Index p, Index block) {
+                           const DeviceMatrix<B, T>& e, Index p, Index block, double error = 1) {
   auto& queue = tools.queue;
   const Index n = store.n, nrhs = store.nrhs, width = n + nrhs;
   if (p == store.m) {
@@ -138,7 +185,8 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
       f.apply(Op::transpose, turned);
     }
     const Index m = store.m;
-    if (!delete_rows_without_q(tools, store, t, turned.block(0, 0, n, nrhs), n, block)) return false;
+    constexpr double of_a_factorization = 15;  // decision 9's 30 (n + 10) u over least_left
+    if (!delete_rows_without_q(tools, store, t, turned.block(0, 0, n, nrhs), n, block, of_a_factorization)) return false;
     if (nrhs > 0) add_residuals(tools, store, turned.block(n, 0, p - n, nrhs), -1);
     store.m = m - p;
     return true;
@@ -147,13 +195,21 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
   queue.transpose(u, w);
   queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1),
              store.triangle(), w);
+  constexpr Index most_on_host = 48;
+  const double least = error * backend::RowUpdate<B, T>::least_left(n);
   const DeviceMatrix<B, double> gram = tools.gram(w);
-  dense::HostMatrix l(p, p);
-  queue.download(gram.data, l.data.data(), p * p);
-  if (!detail::downdate_factor(l, backend::RowUpdate<B, T>::least_left(n))) return false;
-  const Matrix<T> factor = dense::from_host_matrix<T>(l);
   const DeviceMatrix<B, T> bottom = g.block(n, 0, p, p);
-  dense::load<B, T>(queue, factor.view(), bottom);
+  if (p > most_on_host && tools.profile.limits.max_cholesky > 0) {
+    const DeviceMatrix<B, double> l = tools.scratch.template matrix<double>(p, p);
+    if (!detail::wide_downdate_factor(tools, gram, least, l)) return false;
+    queue.narrow(l, bottom, Part::all);
+  } else {
+    dense::HostMatrix l(p, p);
+    queue.download(gram.data, l.data.data(), p * p);
+    if (!detail::downdate_factor(l, least)) return false;
+    const Matrix<T> factor = dense::from_host_matrix<T>(l);
+    dense::load<B, T>(queue, factor.view(), bottom);
+  }
 
   const DeviceMatrix<B, T> m = store.next_r(n + p, width), corner = tools.scratch.template matrix<T>(p, p);
   queue.copy(store.triangle(), m.block(0, 0, n, n), Part::upper);
