@@ -273,7 +273,10 @@ class Prices {
                                                             : device_.limits.max_block_rows;
     const double narrow = std::min<double>(tuning_.block_cols, panel);
     const bool tiles = panel <= least && narrow + p <= tallest && (down || p <= panel);
-    const double wanted = shape_.block_cols > 0 ? shape_.block_cols : tiles ? narrow : std::clamp(p, least, most);
+    const double least_up = !down && panel <= least ? 192 : 0;  // as chain.hpp's
+    const double wanted = shape_.block_cols > 0 ? shape_.block_cols
+                          : tiles               ? narrow
+                                                : std::clamp(std::max(p, least_up), least, most);
     const double b = std::min(wanted, c), windows = std::ceil(c / b), order = b + p, reflectors = down ? b : p;
     const double right = std::max(n - c, 0.0) + c / 2;  // columns right of a window, on average
     if (order <= tallest && b <= panel && (down || p <= panel)) {
