@@ -5,10 +5,6 @@
 // memory, in the same form, and the peers' factorizations of a matrix of that shape; each of those is measured once for
 // all updates that lead to one shape.
 //
-// The paper's protocol (Andrew, Dingle, section 4): from the start of the transfers of Q (where it is kept), R and d to
-// the end of the back substitution; against that a whole least-squares solution from the start of the transfer of the
-// updated matrix and right-hand side.
-//
 // Flops and bytes of the floor, for one right-hand side less, with c the columns of R that change (n - k, for rows n):
 //                    flops with Q                     bytes with Q (of p <= n, elements)       without Q
 //   rows in          2 c² p + 4 m c p                 2 m c                                    R in and out
@@ -19,8 +15,6 @@
 #include <cmath>
 #include <optional>
 
-#include <qrane/least_squares.hpp>
-
 #include "update_cases.hpp"
 
 namespace qrane::bench {
@@ -30,9 +24,7 @@ namespace {
 constexpr Index largest_host_check = Index{1} << 22;
 
 /// How often something is timed that takes `ms`.
-int samples_of(double ms) { return std::clamp(static_cast<int>(60 / std::max(ms, 1e-3)), 3, 9); }
-
-bool has_q(QForm form) { return form == QForm::thin || form == QForm::full; }
+int samples_of(double ms) { return std::clamp(static_cast<int>(60 / std::max(ms, 1e-3)), 3, 7); }
 
 }  // namespace
 
@@ -101,6 +93,7 @@ QR<T>& UpdateCases<T>::factored(const UpdateShape& update) {
     return *f_;
   const bool same_matrix = a_.rows() == shape.rows && a_.cols() == shape.cols;
   f_.reset();
+  transfers_ = {};
   if (!same_matrix) {
     a_ = {}, b_ = {};
     a_ = session_.seeded<T>(shape, UpdatedMatrix<T>::seed);
@@ -149,10 +142,13 @@ void UpdateCases<T>::time(const UpdateShape& update, UpdateCase& result) {
       time_protocol(update, f, matrix, result);
     }
     note(update, "factoring anew");
-    const Refactored& anew = refactored(after, update.form, matrix.after());
-    result.refactor_ms = anew.samples_ms;
-    result.refactor_algorithm = anew.algorithm;
-    if (result.times.front().ran == to_string(UpdateMethod::refactor)) time_by_turns(update, f, matrix, result);
+    if (result.times.front().ran == to_string(UpdateMethod::refactor)) {
+      time_by_turns(update, f, matrix, result);
+    } else {
+      const Refactored& anew = refactored(after, update.form, matrix.after());
+      result.refactor_ms = anew.samples_ms;
+      result.refactor_algorithm = anew.algorithm;
+    }
   }
   const double ms = result.median_ms();
   for (PeerTime& peer : result.peers)
@@ -184,7 +180,8 @@ UpdateTime UpdateCases<T>::time_method(const UpdateShape& update, UpdateMethod m
   }
   take_back(f, matrix);
   const double guess = once();
-  for (int run = 0; run < samples_of(guess) && !session_.interrupted(); ++run) {
+  const bool anew = method == UpdateMethod::automatic && said.method == UpdateMethod::refactor;  // timed by turns
+  for (int run = 0; run < (anew ? 1 : samples_of(guess)) && !session_.interrupted(); ++run) {
     take_back(f, matrix);
     time.samples_ms.push_back(once());
   }
@@ -197,7 +194,7 @@ UpdateTime UpdateCases<T>::time_method(const UpdateShape& update, UpdateMethod m
   matrix.forward(f, method);
   time.errors = check(update, f, matrix.after());
   take_back(f, matrix);
-  refresh(f);
+  if (update.form == QForm::implicit) refresh(f);  // as short as it was
   if (update.stages) time.stages = time_stages(method, f, matrix);
   return time;
 }
@@ -209,18 +206,22 @@ void UpdateCases<T>::time_by_turns(const UpdateShape& update, QR<T>& f, const Up
                                    UpdateCase& result) {
   Options options;
   options.q = update.form;
-  QR<T> anew = qr<T>(session_.context(), matrix.after(), options);
+  const MatrixView<const T> after = matrix.after();
+  QR<T> anew = qr<T>(session_.context(), after, options);
+  result.refactor_algorithm = to_string(anew.plan().algorithm);
   std::vector<double>& samples = result.times.front().samples_ms;
-  const int runs = static_cast<int>(samples.size());
+  const int runs = samples_of(median(samples));
   samples.clear(), result.refactor_ms.clear();
   for (int run = -1; run < runs && !session_.interrupted(); ++run) {
     const double with_it = session_.time_ms([&] { matrix.forward(f, update.methods.front()); });
     take_back(f, matrix);
-    const double alone = session_.time_ms([&] { anew.refactor(matrix.after()); });
+    const double alone = session_.time_ms([&] { anew.refactor(after); });
     if (run < 0) continue;
     samples.push_back(with_it);
     result.refactor_ms.push_back(alone);
   }
+  Refactored& known = refactored_[{after.rows, after.cols, static_cast<int>(update.form)}];
+  if (known.samples_ms.empty()) known = {result.refactor_algorithm, result.refactor_ms};
 }
 
 template <class T>
@@ -263,63 +264,6 @@ ErrorMeasures UpdateCases<T>::check(const UpdateShape& update, const QR<T>& f, M
 }
 
 template <class T>
-void UpdateCases<T>::time_protocol(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix,
-                                   UpdateCase& result) {
-  const Context& context = session_.context();
-  std::optional<QR<T>> with_b;  // where the shared one does not carry the right-hand side
-  const auto start = [&]() -> QR<T>& {
-    if (attached_) return f;
-    with_b.emplace(fresh(update.form, true));
-    return *with_b;
-  };
-  std::vector<Matrix<T>> host, device;
-  {
-    QR<T>& g = start();
-    if (has_q(update.form)) host.push_back(context.to_host(g.q()));
-    host.push_back(context.to_host(g.r()));
-    host.push_back(context.to_host(g.projected()));
-  }
-  for (const Matrix<T>& factor : host) device.push_back(context.template allocate<T>(factor.rows(), factor.cols()));
-  const auto transfer = [&] {
-    for (std::size_t i = 0; i < host.size(); ++i)
-      context.template copy<T>(std::as_const(host[i]).view(), device[i].view());
-  };
-  for (int run = -1; run < 2 && !session_.interrupted(); ++run) {
-    QR<T>& g = start();
-    const double ms = session_.time_ms([&] {
-      transfer();
-      matrix.forward(g, update.methods.front());
-      g.solve();
-    });
-    if (attached_) take_back(g, matrix);
-    if (run < 0) continue;
-    result.protocol_ms.push_back(ms);
-    result.transfer_ms.push_back(session_.time_ms(transfer));
-  }
-  result.full_protocol_ms = whole_solutions(matrix);
-}
-
-template <class T>
-const std::vector<double>& UpdateCases<T>::whole_solutions(const UpdatedMatrix<T>& matrix) {
-  const MatrixView<const T> after = matrix.after();
-  std::vector<double>& samples = whole_solutions_[{after.rows, after.cols}];
-  if (!samples.empty()) return samples;
-  const Context& context = session_.context();
-  const Matrix<T> a = context.to_host(after), b = context.to_host(matrix.b_after());
-  Matrix<T> device_a = context.template allocate<T>(a.rows(), a.cols());
-  Matrix<T> device_b = context.template allocate<T>(b.rows(), 1);
-  for (int run = -1; run < 2 && !session_.interrupted(); ++run) {
-    const double ms = session_.time_ms([&] {
-      context.template copy<T>(a.view(), device_a.view());
-      context.template copy<T>(b.view(), device_b.view());
-      least_squares<T>(context, std::as_const(device_a).view(), std::as_const(device_b).view());
-    });
-    if (run >= 0) samples.push_back(ms);
-  }
-  return samples;
-}
-
-template <class T>
 const typename UpdateCases<T>::Refactored& UpdateCases<T>::refactored(Shape after, QForm form, MatrixView<const T> a) {
   Refactored& known = refactored_[{after.rows, after.cols, static_cast<int>(form)}];
   if (!known.samples_ms.empty()) return known;
@@ -327,8 +271,7 @@ const typename UpdateCases<T>::Refactored& UpdateCases<T>::refactored(Shape afte
   options.q = form;
   QR<T> f = qr<T>(session_.context(), a, options);
   known.algorithm = to_string(f.plan().algorithm);
-  double guess = 0;
-  for (int run = 0; run < 2; ++run) guess = session_.time_ms([&] { f.refactor(a); });
+  const double guess = session_.time_ms([&] { f.refactor(a); });
   for (int run = 0; run < samples_of(guess) && !session_.interrupted(); ++run)
     known.samples_ms.push_back(session_.time_ms([&] { f.refactor(a); }));
   return known;
@@ -343,6 +286,7 @@ void UpdateCases<T>::add_peers(const UpdateShape& update, UpdateCase& result) {
     PeerTask task{.task = "qr", .shape = after, .precision = precision_, .seed = UpdatedMatrix<T>::seed};
     task.form_q = std::max(q, 1);  // R alone: the part of that which is the factors
     task.max_seconds = peer_seconds;
+    task.repeats = peer == "lapack" ? 1 : 3;  // a processor's run takes a hundred times a GPU's
     result.peers.push_back(ask(peer, task, q != 0));
   }
   for (const std::string& peer : session_.peers("update")) {
@@ -350,6 +294,7 @@ void UpdateCases<T>::add_peers(const UpdateShape& update, UpdateCase& result) {
     PeerTask task{.task = "update", .shape = update.shape, .precision = precision_, .seed = UpdatedMatrix<T>::seed};
     task.form_q = q;
     task.max_seconds = peer_seconds;
+    task.repeats = 1;
     task.more = detail::concat(" change=", without_blanks(to_string(update.change)), " k=", update.k,
                                " p=", update.p);
     result.peers.push_back(ask(peer, task, true));
@@ -378,6 +323,7 @@ PeerTime UpdateCases<T>::ask(const std::string& peer, const PeerTask& task, bool
 template <class T>
 void UpdateCases<T>::forget() {
   f_.reset();
+  transfers_ = {};
   a_ = {}, b_ = {};
 }
 

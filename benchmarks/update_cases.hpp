@@ -10,6 +10,9 @@
 
 namespace qrane::bench {
 
+/// Whether Q is there as a matrix.
+inline bool has_q(QForm form) { return form == QForm::thin || form == QForm::full; }
+
 template <class T>
 class UpdateCases {
  public:
@@ -32,6 +35,12 @@ class UpdateCases {
     std::vector<double> samples_ms;
   };
 
+  /// What the paper's protocol moves to the device, of the matrix and form that cases share.
+  struct Transfers {
+    std::vector<Matrix<T>> host, device;
+    std::vector<double> samples_ms;
+  };
+
   UpdateCase new_case(const UpdateShape& update);
   /// The seeded matrix that the update changes, factored, with one right-hand side attached (R alone loses that when
   /// columns come in: none there); kept for the cases that follow.
@@ -50,13 +59,15 @@ class UpdateCases {
   void time_by_turns(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);
   std::vector<UpdateStage> time_stages(UpdateMethod method, QR<T>& f, const UpdatedMatrix<T>& matrix);
   ErrorMeasures check(const UpdateShape& update, const QR<T>& f, MatrixView<const T> after);
-  void time_protocol(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);
-  const std::vector<double>& whole_solutions(const UpdatedMatrix<T>& matrix);
   const Refactored& refactored(Shape after, QForm form, MatrixView<const T> a);
   void add_peers(const UpdateShape& update, UpdateCase& result);
   PeerTime ask(const std::string& peer, const PeerTask& task, bool with_q);
   static double factor_flops(Shape shape);
   void note(const UpdateShape& update, const std::string& what) const;
+
+  // update_protocol.cpp
+  void time_protocol(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);
+  const std::vector<double>& whole_solutions(const UpdatedMatrix<T>& matrix);
 
   // update_accuracy.cpp
   void measure_accuracy(const UpdateShape& update, UpdateCase& result);
@@ -74,6 +85,7 @@ class UpdateCases {
   bool attached_ = false;
   Matrix<T> a_, b_;
   std::optional<QR<T>> f_;
+  Transfers transfers_;
   std::map<std::tuple<Index, Index, int>, Refactored> refactored_;
   std::map<std::pair<Index, Index>, std::vector<double>> whole_solutions_;
   std::map<std::string, PeerReply> asked_;
