@@ -104,7 +104,7 @@ TYPED_TEST(QrCapture, ReplaysGiveTheBitsOfADirectCall) {
   using T = typename TypeParam::Scalar;
   Stream stream;
   const Context& context = stream.context();
-  EveryNth cases(2);
+  EveryNth cases(5);
   for (const Combo combo : all_combos())
     for (const Shape s : in_turn(shapes)) {
       if (!legal(combo, s) || cases.skip()) continue;

@@ -55,7 +55,7 @@ TYPED_TEST(QrRepeat, FromRunToRunAndContextToContext) {
 TYPED_TEST(QrRepeat, RefactorEqualsAFreshFactorization) {
   using T = typename TypeParam::Scalar;
   const Context& context = this->context();
-  EveryNth cases(2);
+  EveryNth cases(6);
   for (const Combo combo : all_combos())
     for (const Shape s : in_turn(shapes)) {
       if (!legal(combo, s) || cases.skip()) continue;

@@ -23,7 +23,7 @@ using sparse::SparseSolution;
 
 /// Singletons, subtrees, and a root of several blocks and panels; `deficient`: columns that others make up.
 Triplets matrix(bool deficient) {
-  const Index n = small_run() ? 250 : 1000;  // beside the singletons
+  const Index n = small_run() ? 120 : 1000;  // beside the singletons
   Triplets a{40 + n * 64 / 25, n + 40, {}, {}, {}};
   std::mt19937 generator(7);
   std::uniform_real_distribution<double> value(-1, 1);

@@ -73,7 +73,7 @@ TYPED_TEST(SparseQr, LargeWithManyFrontsAtOnce) {
   using W = Wide<T>;
   const bool on_device = TypeParam::processor == device;
   if (TypeParam::backend != Backend::cpu && !on_device) GTEST_SKIP() << "the same code as on a CPU context";
-  const Index n = on_device && small_run() ? 200 : 1000;
+  const Index n = on_device && small_run() ? 100 : 1000;
   for (const bool deficient : {false, true}) {
     const Values<T> a(large_matrix(4, deficient, n));
     const Dense<T> b = random_normal<T>(a.triplets.rows, 2, 5);
