@@ -17,7 +17,7 @@
 
 #include <qrane/error.hpp>
 
-#include "dense/transfer.hpp"
+#include "sparse/device_lines.hpp"
 #include "sparse/device_uses.hpp"
 #include "sparse/front_rounds.hpp"
 #include "sparse/solve_tables.hpp"
@@ -25,7 +25,7 @@
 namespace qrane::sparse {
 
 template <class B, class T>
-class DeviceSolve final : public DeviceUses<T> {
+class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
  public:
   using Queue = typename B::Queue;
   template <class U>
@@ -35,7 +35,7 @@ class DeviceSolve final : public DeviceUses<T> {
   /// one at a time; < 0: no limit.
   DeviceSolve(const Queue& queue, const Factors<T>& factors, const FrontRounds& plan,
               const backend::Fronts<B, T>& fronts, bool q_here, Index room_bytes)
-      : queue_(queue),
+      : Lines(queue),
         factors_(factors),
         plan_(plan),
         fronts_(fronts),
@@ -68,7 +68,7 @@ class DeviceSolve final : public DeviceUses<T> {
     in_groups(c.cols, {.q = true}, [&](Index first, Index cols) {
       const MatrixView<T> part = columns(c, first, cols);
       const User user(*this, part);
-      Group group(*this, cols, {.q = true});
+      Group group(*this, cols, lines({.q = true}));
       const auto& order = run().q_order;
       const auto& rows = pattern().row_perm;
       take(user, transpose ? rows : order, group.by_row, s().rows, group, !transpose);
@@ -85,7 +85,7 @@ class DeviceSolve final : public DeviceUses<T> {
     Output x(*this, s().cols, b.cols, b.memory);
     in_groups(b.cols, needs, [&](Index first, Index cols) {
       const User user(*this, columns(b, first, cols));
-      Group group(*this, cols, needs);
+      Group group(*this, cols, lines(needs));
       const auto take_b = [&] { take(user, pattern().row_perm, group.by_row, s().rows, group); };
       take_b();
       if (q) {
@@ -120,7 +120,7 @@ class DeviceSolve final : public DeviceUses<T> {
     SparseSolution<T> solution = start();
     Output x(*this, s().cols, fronts_.rhs_cols, where);
     in_groups(fronts_.rhs_cols, needs, [&](Index first, Index cols) {
-      Group group(*this, cols, needs);
+      Group group(*this, cols, lines(needs));
       queue_.copy_lines(backend::CopyLines<B, T>{.source = fronts_.rhs + first * fronts_.rhs_ld,
                                                  .target = group.y,
                                                  .source_index = run().r_rows,
@@ -142,7 +142,7 @@ class DeviceSolve final : public DeviceUses<T> {
     Output x(*this, s().rows, b.cols, b.memory);
     in_groups(b.cols, needs, [&](Index first, Index cols) {
       const User user(*this, columns(b, first, cols));
-      Group group(*this, cols, needs);
+      Group group(*this, cols, lines(needs));
       const auto take_b = [&] {
         take(user, pattern().col_perm, group.z, s().cols, group, false, fronts_.exponents);
       };
@@ -161,8 +161,10 @@ class DeviceSolve final : public DeviceUses<T> {
   }
 
  private:
-  static constexpr Index most_cols = 128;   // of a group
-  static constexpr Index norm_parts = 128;  // of the lines whose norms are taken
+  using Lines = DeviceLines<B, T>;
+  using typename Lines::Group, typename Lines::Output, typename Lines::User;
+  using Lines::add_norms, Lines::columns, Lines::copy_by, Lines::give, Lines::queue_, Lines::sum, Lines::take, Lines::zero;
+  static constexpr Index most_cols = 128;  // of a group
 
   const Symbolic& s() const { return factors_.symbolic(); }
 
@@ -181,60 +183,6 @@ class DeviceSolve final : public DeviceUses<T> {
 
   // -- right-hand sides -------------------------------------------------------------------------------------------
 
-  template <class U>
-  static MatrixView<U> columns(MatrixView<U> v, Index first, Index cols) {
-    const Index skip = v.layout == Layout::row_major ? first : first * v.ld;
-    if (v.data) v.data += skip;
-    v.offset += skip;
-    v.cols = cols;
-    return v;
-  }
-
-  /// A user's matrix as lines: where it is, if that is device memory, else a copy.
-  class User {
-   public:
-    User(DeviceSolve& solve, MatrixView<const T> view) : solve_(solve) {
-      backend::DeviceMatrix<B, T> m;
-      if (dense::is_resident<B>(view)) {
-        m = dense::as_device<B>(view);
-      } else {
-        copy_.emplace(solve.queue_, view.rows, view.cols);
-        m = copy_->matrix;
-        dense::load<B, T>(solve.queue_, view, m);
-      }
-      const bool row_major = !copy_ && view.layout == Layout::row_major;
-      data = m.data;
-      line = row_major ? m.ld : 1;
-      step = row_major ? 1 : m.ld;
-    }
-    void store(MatrixView<T> view) const {
-      if (copy_) dense::store<B, T>(solve_.queue_, copy_->matrix, view);
-    }
-    Pointer<T> data{};
-    Index line = 0, step = 0;
-
-   private:
-    DeviceSolve& solve_;
-    std::optional<dense::Temporary<B, T>> copy_;
-  };
-
-  /// A result: in device memory, and then where the right-hand side is.
-  class Output {
-   public:
-    Output(DeviceSolve& solve, Index rows, Index cols, Memory where)
-        : solve_(solve), where_(where), matrix_(dense::device_matrix<B, T>(solve.queue_, rows, cols)) {}
-    User columns(Index first, Index cols) { return User(solve_, DeviceSolve::columns(matrix_.view(), first, cols)); }
-    Matrix<T> finish() {
-      if (where_ == Memory::device) return std::move(matrix_);
-      return dense::export_matrix<B, T>(solve_.queue_, dense::as_device<B>(matrix_.view()), where_);
-    }
-
-   private:
-    DeviceSolve& solve_;
-    Memory where_;
-    Matrix<T> matrix_;
-  };
-
   /// What a use takes beside the user's columns.
   struct Needs {
     bool r = false, up = false, q = false;
@@ -246,35 +194,21 @@ class DeviceSolve final : public DeviceUses<T> {
            (needs.up ? slots + s().cols : 0) + (needs.q ? pattern().q.most_parts * fronts_.panel : 0);
   }
 
-  /// Lines of a group of right-hand sides.
-  struct Group {
-    Group(DeviceSolve& solve, Index columns, const Needs& needs) : cols(columns) {
-      dense::Carver<B> counting;
-      carve(counting, solve, needs);
-      memory = dense::Buffer<B>(solve.queue_, counting.used());
-      dense::Carver<B> carver(memory.template as<std::byte>());
-      carve(carver, solve, needs);
+  typename Lines::GroupLines lines(const Needs& needs) {
+    typename Lines::GroupLines count;
+    count.by_row = s().rows;
+    if (needs.r) {
+      count.x = s().cols;
+      count.y = factors_.rank();
     }
-    void carve(dense::Carver<B>& carver, DeviceSolve& solve, const Needs& needs) {
-      const Symbolic& s = solve.s();
-      by_row = carver.template take<T>(s.rows * cols);
-      partials = carver.template take<double>(2 * norm_parts * cols);
-      if (needs.r) {
-        x = carver.template take<T>(s.cols * cols);
-        y = carver.template take<T>(solve.factors_.rank() * cols);
-      }
-      if (needs.up) {
-        z = carver.template take<T>(s.cols * cols);
-        w = carver.template take<T>(static_cast<Index>(s.front_cols.size()) * cols);
-      }
-      if (needs.r && needs.up && !needs.q) total = carver.template take<T>(s.cols * cols);
-      if (needs.q) products = carver.template take<T>(solve.pattern().q.most_parts * solve.fronts_.panel * cols);
+    if (needs.up) {
+      count.z = s().cols;
+      count.w = static_cast<Index>(s().front_cols.size());
     }
-    Index cols;
-    dense::Buffer<B> memory;
-    Pointer<T> by_row{}, x{}, y{}, z{}, w{}, total{}, products{};
-    Pointer<double> partials{};
-  };
+    if (needs.r && needs.up && !needs.q) count.total = s().cols;
+    if (needs.q) count.products = pattern().q.most_parts * fronts_.panel;
+    return count;
+  }
 
   /// work(first column, columns), so many at a time as there is room for.
   template <class Work>
@@ -293,51 +227,6 @@ class DeviceSolve final : public DeviceUses<T> {
     return solution;
   }
 
-  /// target line k := the user's line list[k] or, `identity`: the other way round, target line list[k] := line k.
-  void take(const User& user, const Pointer<std::int32_t>& list, const Pointer<T>& target, Index count,
-            const Group& group, bool scattered = false, const Pointer<std::int32_t>& exponents = {}) {
-    queue_.copy_lines(backend::CopyLines<B, T>{.source = user.data,
-                                               .target = target,
-                                               .source_index = scattered ? Pointer<std::int32_t>{} : list,
-                                               .target_index = scattered ? list : Pointer<std::int32_t>{},
-                                               .exponents = exponents,
-                                               .source_line = user.line,
-                                               .source_step = user.step,
-                                               .target_line = group.cols,
-                                               .count = count,
-                                               .cols = static_cast<std::int32_t>(group.cols)});
-  }
-  /// The user's line list[k] := line k or, `gathered`, line k := line list[k].
-  void give(const Pointer<T>& source, Index count, const Group& group, const User& user,
-            const Pointer<std::int32_t>& list, bool gathered, const Pointer<std::int32_t>& exponents = {}) {
-    queue_.copy_lines(backend::CopyLines<B, T>{.source = source,
-                                               .target = user.data,
-                                               .source_index = gathered ? list : Pointer<std::int32_t>{},
-                                               .target_index = gathered ? Pointer<std::int32_t>{} : list,
-                                               .exponents = exponents,
-                                               .source_line = group.cols,
-                                               .target_line = user.line,
-                                               .target_step = user.step,
-                                               .count = count,
-                                               .cols = static_cast<std::int32_t>(group.cols)});
-  }
-  void copy_by(const Pointer<T>& source, const Pointer<std::int32_t>& source_index, const Pointer<T>& target,
-               const Pointer<std::int32_t>& target_index, Index count, const Group& group, bool add = false) {
-    queue_.copy_lines(backend::CopyLines<B, T>{.source = source,
-                                               .target = target,
-                                               .source_index = source_index,
-                                               .target_index = target_index,
-                                               .source_line = group.cols,
-                                               .target_line = group.cols,
-                                               .count = count,
-                                               .cols = static_cast<std::int32_t>(group.cols),
-                                               .add = add});
-  }
-  void zero(const Pointer<T>& lines, Index count, const Group& group) {
-    const Index size = count * group.cols;
-    if (size > 0) queue_.fill(backend::DeviceMatrix<B, T>{lines, size, 1, size, 0, 1}, T(0), T(0));
-  }
-
   // -- products with S --------------------------------------------------------------------------------------------
 
   /// by_row += sign S x.
@@ -352,32 +241,6 @@ class DeviceSolve final : public DeviceUses<T> {
     sum({.out = group.z, .in = in, .x = group.by_row, .values = fronts_.values, .index = t.row, .entry = t.entry,
          .begin = t.begin, .count = s().cols, .sign = sign},
         group);
-  }
-  void sum(backend::SumLines<B, T> task, const Group& group) {
-    task.cols = static_cast<std::int32_t>(group.cols);
-    if (task.count > 0) queue_.sum_lines(task);
-  }
-
-  void add_norms(const Pointer<T>& lines, Index count, const Pointer<std::int32_t>& exponents, const Group& group,
-                 SparseSolution<T>& solution) {
-    backend::NormLines<B, T> task{.lines = lines,
-                                  .exponents = exponents,
-                                  .partials = group.partials,
-                                  .count = count,
-                                  .cols = static_cast<std::int32_t>(group.cols),
-                                  .sign = -1,
-                                  .parts = static_cast<std::int32_t>(norm_parts)};
-    queue_.norm_lines(task);
-    std::vector<double> partials(static_cast<std::size_t>(2 * norm_parts * group.cols));
-    queue_.download(group.partials, partials.data(), static_cast<Index>(partials.size()));
-    for (Index c = 0; c < group.cols; ++c) {
-      long double squares = 0;
-      for (Index p = 0; p < norm_parts; ++p) {
-        const double* const pair = partials.data() + 2 * (p * group.cols + c);
-        squares += static_cast<long double>(pair[0]) * pair[0] * pair[1];
-      }
-      solution.residual_norms.push_back(static_cast<double>(std::sqrt(squares)));
-    }
   }
 
   // -- the factors ------------------------------------------------------------------------------------------------
@@ -478,7 +341,6 @@ class DeviceSolve final : public DeviceUses<T> {
 
   static constexpr Index usual_room = Index{1} << 30;  // bytes
 
-  Queue queue_;
   const Factors<T>& factors_;
   const FrontRounds& plan_;
   const backend::Fronts<B, T>& fronts_;

@@ -5,38 +5,18 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include <qrane/error.hpp>
 
 #include "sparse/block_planner.hpp"
+#include "sparse/staging_places.hpp"
 
 namespace qrane::sparse {
 
 namespace {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-Index round_up(Index a, Index multiple) { return (a + multiple - 1) / multiple * multiple; }
-
-/// Rows of storage's four buffers that rounds have filled.
-class Buffers {
- public:
-  Buffers(Index first, Index piece) : first_(first), piece_(piece) {}
-  Index used(std::int32_t round) const { return at(round) < used_.size() ? used_[at(round)] : 0; }
-  Index left(std::int32_t round) const { return piece_ - used(round); }
-  Index begin(std::int32_t round) const { return first_ + round % 2 * piece_; }
-  /// Place of `count` elements more.
-  Index take(std::int32_t round, Index count) {
-    if (used_.size() <= at(round)) used_.resize(at(round) + 1, 0);
-    return begin(round) + std::exchange(used_[at(round)], used_[at(round)] + count);
-  }
-  std::int32_t rounds() const { return static_cast<std::int32_t>(used_.size()); }
-
- private:
-  Index first_, piece_;
-  std::vector<Index> used_;
-};
 
 class Stager {
  public:
@@ -62,7 +42,8 @@ class Stager {
                     head_ >= 0 ? fronts_[at(head_)].size : 0, " elements has no room in ", o_.limit);
       round = events_.begin()->first;
     }
-    place_in_host_memory();
+    place_in_host_memory(fronts_, o_, outs_, left_in_, out_);
+    out_.storage_size = staging_buffers * o_.piece + memory_.extent() * o_.alignment;
     count_stages();
     return std::move(out_);
   }
@@ -303,65 +284,6 @@ class Stager {
     left_in_.push_back(packed.round);
   }
 
-  /// What leaves in a round stays together, until the last of it has come back.
-  void place_in_host_memory() {
-    std::vector<std::int32_t> last(at(outs_.rounds()), 0);
-    for (std::size_t k = 0; k < out_.ins.size(); ++k)
-      last[at(left_in_[k])] = std::max(last[at(left_in_[k])], out_.ins[k].round);
-    BlockPlanner host;
-    std::vector<Index> address(last.size(), 0);
-    std::map<std::int32_t, std::vector<Index>> back;  // by rounds
-    for (std::int32_t round = 0; round < outs_.rounds(); ++round) {
-      if (outs_.used(round) == 0) continue;
-      for (; !back.empty() && back.begin()->first <= round; back.erase(back.begin()))
-        for (const Index handle : back.begin()->second) host.give_back(handle);
-      const Index count = round_up(outs_.used(round), o_.alignment);
-      const Index handle = host.take(count / o_.alignment);
-      back[last[at(round)]].push_back(handle);
-      address[at(round)] = host.address(handle) * o_.alignment;
-      out_.outs.push_back({round, outs_.begin(round), address[at(round)], outs_.used(round)});
-    }
-    out_.blocks_size = host.extent() * o_.alignment;
-    for (std::size_t k = 0; k < out_.ins.size(); ++k) out_.ins[k].host += address[at(left_in_[k])];
-    join(out_.ins);
-    const auto earlier = [](const StagedPiece& a, const StagedPiece& b) { return a.round < b.round; };
-    std::stable_sort(out_.packs.begin(), out_.packs.end(), earlier);
-    std::stable_sort(out_.unpacks.begin(), out_.unpacks.end(), earlier);
-
-    std::vector<Index> by_end(fronts_.size());
-    std::iota(by_end.begin(), by_end.end(), Index{0});
-    std::sort(by_end.begin(), by_end.end(), [&](Index a, Index b) {
-      return std::tuple(out_.end[at(a)], out_.address[at(a)]) < std::tuple(out_.end[at(b)], out_.address[at(b)]);
-    });
-    for (const Index f : by_end) {
-      const StagedFront& front = fronts_[at(f)];
-      if (front.image_size == 0) continue;
-      out_.image[at(f)] = out_.images_size;
-      out_.images.push_back(
-          {out_.end[at(f)], out_.address[at(f)] + front.image_begin, out_.images_size, front.image_size});
-      out_.images_size += front.image_size;
-    }
-    join(out_.images);
-    out_.storage_size = staging_buffers * o_.piece + memory_.extent() * o_.alignment;
-  }
-
-  /// By rounds; neighbours on both sides are one copy.
-  static void join(std::vector<StagedCopy>& copies) {
-    std::sort(copies.begin(), copies.end(), [](const StagedCopy& a, const StagedCopy& b) {
-      return std::tuple(a.round, a.device) < std::tuple(b.round, b.device);
-    });
-    std::vector<StagedCopy> joined;
-    for (const StagedCopy& copy : copies) {
-      StagedCopy* const last = joined.empty() ? nullptr : &joined.back();
-      if (last && last->round == copy.round && last->device + last->count == copy.device &&
-          last->host + last->count == copy.host)
-        last->count += copy.count;
-      else
-        joined.push_back(copy);
-    }
-    copies = std::move(joined);
-  }
-
   void count_stages() {
     for (std::size_t f = 0; f < fronts_.size(); ++f) {
       if (fronts_[f].parent < 0) continue;
@@ -373,7 +295,7 @@ class Stager {
   const std::vector<StagedFront>& fronts_;
   const StagingOptions& o_;
   Staging out_;
-  Buffers outs_, ins_;
+  StagingBuffers outs_, ins_;
   BlockPlanner memory_;
   Index room_, used_ = 0, coming_free_ = 0;  // elements: for fronts, of them taken, of those to be free later
   std::vector<Index> handles_;
@@ -402,7 +324,7 @@ Index least_piece(const std::vector<StagedFront>& fronts, Index alignment) {
     if (fronts[at(f.parent)].whole)
       least = std::max(least, of_parent[at(f.parent)] += packed_front_block(f.block_cols, f.block_rows));
   }
-  return round_up(least, alignment);
+  return (least + alignment - 1) / alignment * alignment;
 }
 
 Staging plan_staging(const std::vector<StagedFront>& fronts, const StagingOptions& options) {
