@@ -69,6 +69,7 @@ class DeviceNumeric final : public Factors<T> {
       phases_.send = watch.lap();
       queue_rounds();
       phases_.queue = watch.lap();
+      if (!options_.on_progress) rounds_.record(tables_, memory_, options_.keep_q);
       queue_.synchronize();
       phases_.wait = watch.lap();
       moved_bytes_ +=

@@ -9,6 +9,7 @@
 
 #include "sparse/device_memory.hpp"
 #include "sparse/factors.hpp"
+#include "sparse/host_memory.hpp"
 
 namespace qrane::sparse {
 
@@ -26,20 +27,25 @@ class DeviceResults {
               std::vector<double>& dropped) {
     const FrontRounds& plan = memory.plan;
     bytes_ = 0;
-    states_.resize(stored.size());
-    download(queue, fronts.states, states_.data(), symbolic.front_count());
+    const bool with_rows = keep_q || fronts.rhs_cols > 0;
+    const backend::FrontState* const states = states_.of(queue, fronts.states, symbolic.front_count(), bytes_);
+    const std::int32_t* const rows = with_rows ? rows_.of(queue, fronts.row_ids, plan.row_ids_size, bytes_) : nullptr;
     download(queue, fronts.rhs, rhs, symbolic.rows * fronts.rhs_cols);
+    queue.synchronize();
     for (std::size_t f = 0; f < stored.size(); ++f) {
       const backend::FrontShape& shape = plan.shapes[f];
-      stored[f].rows = states_[f].rows;
-      stored[f].r_rows = states_[f].r_rows;
-      stored[f].cb_rows = states_[f].cb_rows;
+      stored[f].rows = states[f].rows;
+      stored[f].r_rows = states[f].r_rows;
+      stored[f].cb_rows = states[f].cb_rows;
       stored[f].r = memory.host_r(f);
       stored[f].r_bound = shape.r_bound;
-      dropped[f] = states_[f].dropped;
+      dropped[f] = states[f].dropped;
     }
     fetch_live_columns(queue, plan, fronts, static_cast<Index>(symbolic.front_cols.size()), stored);
-    if (keep_q || fronts.rhs_cols > 0) fetch_row_ids(queue, plan, fronts, stored);
+    if (with_rows) {
+      row_ids_.assign(rows, rows + plan.row_ids_size);
+      for (std::size_t f = 0; f < stored.size(); ++f) stored[f].row_ids = row_ids_.data() + plan.shapes[f].row_ids;
+    }
     return bytes_;
   }
 
@@ -69,6 +75,26 @@ class DeviceResults {
  private:
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
+  /// Where arrays of the device arrive, run after run.
+  template <class U>
+  class Landing {
+   public:
+    /// `count` numbers, there when the queue has been synchronized; counts their bytes.
+    const U* of(Queue& queue, Pointer<U> source, Index count, Index& bytes) {
+      if (count > room_) {
+        memory_ = HostMemory<B, U>(queue, count);
+        room_ = count;
+      }
+      if (count > 0) download_later(queue, source, memory_.data(), count);
+      bytes += count * static_cast<Index>(sizeof(U));
+      return memory_.data();
+    }
+
+   private:
+    HostMemory<B, U> memory_;
+    Index room_ = 0;
+  };
+
   template <class U>
   void download(Queue& queue, Pointer<U> source, U* target, Index count) {
     if (count > 0) queue.download(source, target, count);
@@ -82,8 +108,8 @@ class DeviceResults {
     for (std::size_t f = 0; f < stored.size(); ++f)
       if (stored[f].r_rows < plan.shapes[f].pivots) count += plan.shapes[f].pivots;
     if (count == 0) return;
-    pivots_.resize(at(columns));
-    download(queue, fronts.pivot, pivots_.data(), columns);
+    const std::int32_t* const pivots = pivots_.of(queue, fronts.pivot, columns, bytes_);
+    queue.synchronize();
     live_.resize(at(count));
     std::int32_t* next = live_.data();
     for (std::size_t f = 0; f < stored.size(); ++f) {
@@ -91,20 +117,13 @@ class DeviceResults {
       if (stored[f].r_rows == shape.pivots) continue;
       stored[f].live_count = next;
       std::int32_t live = 0;
-      for (Index j = 0; j < shape.pivots; ++j) *next++ = live += pivots_[at(shape.columns + j)] >= 0;
+      for (Index j = 0; j < shape.pivots; ++j) *next++ = live += pivots[shape.columns + j] >= 0;
     }
   }
 
-  void fetch_row_ids(Queue& queue, const FrontRounds& plan, const backend::Fronts<B, T>& fronts,
-                     std::vector<StoredFront<T>>& stored) {
-    std::vector<std::int32_t> narrow(at(plan.row_ids_size));
-    download(queue, fronts.row_ids, narrow.data(), plan.row_ids_size);
-    row_ids_.assign(narrow.begin(), narrow.end());
-    for (std::size_t f = 0; f < stored.size(); ++f) stored[f].row_ids = row_ids_.data() + plan.shapes[f].row_ids;
-  }
-
-  std::vector<backend::FrontState> states_;
-  std::vector<std::int32_t> pivots_, live_;
+  Landing<backend::FrontState> states_;
+  Landing<std::int32_t> pivots_, rows_;
+  std::vector<std::int32_t> live_;
   std::vector<Index> row_ids_;
   std::vector<StoredPanel<T>> panels_;
   Index bytes_ = 0;

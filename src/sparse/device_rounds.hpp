@@ -31,23 +31,26 @@ class DeviceRounds {
     if (!memory.plan.staged()) lanes_.plan(symbolic, memory.plan, memory.panel, keep_q);
   }
 
-  /// run(), from a plan's third run on as a recording, which the device goes through without the host.
+  /// run(), or the recording of it, which the device goes through without the host.
   Index run_recorded(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q) {
-    const auto nobody = [](Index) {};
-    if constexpr (records) {
-      const bool scaled = tables.fronts.exponents != nullptr;
-      if (runs_++ > 1) {
-        if (!recording_ || recorded_scaled_ != scaled)
-          recording_ = lanes_.main().recorded([&](Queue& main) {
-            DeviceLanes<B> lanes(main, lanes_);
-            run(lanes, tables, memory, keep_q, nobody);
-          });
-        recorded_scaled_ = scaled;
+    ++runs_;
+    if constexpr (records)
+      if (is_recorded(tables)) {
         lanes_.main().replay(recording_);
         return moved_;
       }
+    return run(tables, memory, keep_q, [](Index) {});
+  }
+  /// While the device is busy with a plan's second run: records it for those to come.
+  void record(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q) {
+    if constexpr (records) {
+      if (runs_ < 2 || is_recorded(tables)) return;
+      recording_ = lanes_.main().recorded([&](Queue& main) {
+        DeviceLanes<B> lanes(main, lanes_);
+        run(lanes, tables, memory, keep_q, [](Index) {});
+      });
+      recorded_scaled_ = tables.fronts.exponents != nullptr;
     }
-    return run(tables, memory, keep_q, nobody);
   }
 
   /// after(round) is called when a round has been queued. Returns the bytes that are copied; when the queue is done, so is
@@ -153,6 +156,10 @@ class DeviceRounds {
     if (until - r_sent_ < least) return;
     download_later(lanes.after_all(), memory.r() + r_sent_, memory.host_r() + r_sent_, counted(until - r_sent_));
     r_sent_ = until;
+  }
+
+  bool is_recorded(const DeviceTables<B, T>& tables) const {
+    return recording_ && recorded_scaled_ == (tables.fronts.exponents != nullptr);
   }
 
   template <class Q>

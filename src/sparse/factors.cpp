@@ -30,7 +30,7 @@ Factors<T>::Factors(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
   const Symbolic& s = *symbolic_;
   try {
     values_.resize(at(s.entries));
-    column_norms_.resize(at(s.cols));
+    column_sizes_.resize(at(s.cols));
     stored_.resize(s.fronts.size());
     dropped_.resize(s.fronts.size());
     r_begin_.resize(s.fronts.size() + 1);
@@ -59,31 +59,42 @@ bool Factors<T>::prepare_values(const T* user_values) {
   const Symbolic& s = *symbolic_;
   rank_ = 0;
   gather_values(s, user_values, values_.data());
-  std::vector<double>& norms = column_norms_;
-  std::fill(norms.begin(), norms.end(), 0.0);
+  for (ColumnSize& size : column_sizes_) size = {};
   const auto each = [&](auto visit) {  // visit(value, column)
     s.for_each_row([&](Index, Index first, Index last, auto column) {
       for (Index p = first; p < last; ++p) visit(values_[at(p)], column(p));
     });
   };
-  each([&](T value, Index k) { norms[at(k)] = std::max(norms[at(k)], std::abs(static_cast<double>(value))); });
+  each([&](T value, Index k) {
+    const double v = static_cast<double>(value);
+    ColumnSize& size = column_sizes_[at(k)];
+    size.largest = std::max(size.largest, std::abs(v));
+    size.squares += v * v;  // good where the column needs no scaling
+  });
   exponents_.clear();
+  double largest_squares = 0;
   for (Index k = 0; k < s.cols; ++k) {
-    const int e = scaling_exponent<T>(norms[at(k)]);
-    if (e == 0) continue;
+    ColumnSize& size = column_sizes_[at(k)];
+    const int e = scaling_exponent<T>(size.largest);
+    if (e == 0) {
+      largest_squares = std::max(largest_squares, size.squares);
+      continue;
+    }
     if (exponents_.empty()) exponents_.assign(at(s.cols), 0);
     exponents_[at(k)] = e;
+    size.squares = 0;
   }
-  if (!exponents_.empty())
+  double largest = std::sqrt(largest_squares);  // norm of a column
+  if (!exponents_.empty()) {
     each([&](T& value, Index k) {
-      if (const int e = exponents_[at(k)]; e != 0) value = std::ldexp(value, e);
+      const int e = exponents_[at(k)];
+      if (e == 0) return;
+      value = std::ldexp(value, e);
+      column_sizes_[at(k)].squares += static_cast<double>(value) * static_cast<double>(value);
     });
-  std::fill(norms.begin(), norms.end(), 0.0);
-  each([&](T value, Index k) { norms[at(k)] += static_cast<double>(value) * static_cast<double>(value); });
-  double largest = 0;
-  for (Index k = 0; k < s.cols; ++k) {
-    const double norm = std::ldexp(std::sqrt(norms[at(k)]), exponents_.empty() ? 0 : -exponents_[at(k)]);
-    largest = std::max(largest, norm);
+    for (Index k = 0; k < s.cols; ++k)
+      if (exponents_[at(k)] != 0)
+        largest = std::max(largest, std::ldexp(std::sqrt(column_sizes_[at(k)].squares), -exponents_[at(k)]));
   }
   const double eps = std::numeric_limits<T>::epsilon();
   tolerance_ = options_.tolerance;

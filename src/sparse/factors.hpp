@@ -127,9 +127,12 @@ class Factors {
   Index rank_ = 0;
 
  private:
+  struct ColumnSize {
+    double largest = 0, squares = 0;
+  };
   bool singletons_fit() const;
 
-  std::vector<double> column_norms_;
+  std::vector<ColumnSize> column_sizes_;
   std::vector<Index> r_begin_;
 };
 
