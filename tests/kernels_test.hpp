@@ -231,5 +231,6 @@ TYPED_TEST_SUITE(Kernels, KernelTypes);
 #include "kernels_rotate.hpp"
 #include "kernels_fronts_layout.hpp"
 #include "kernels_fronts_panels.hpp"
+#include "kernels_fronts_staging.hpp"
 #include "kernels_fronts_tree.hpp"
 #include "kernels_fronts_updates.hpp"
