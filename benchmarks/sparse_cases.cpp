@@ -127,9 +127,9 @@ class Measurement {
     const double first = wall_ms([&] { f.emplace(analysis_->factor(values.data(), options)); });
     const double first_solve = wall_ms([&] { f->solve(); });
     if (peak) run.resident_bytes = peak->bytes();
-    run.refactor_ms =
-        samples_after(first, session_, [&] { return wall_ms([&] { f->refactor(others.data(), options.rhs); }); });
-    if (more_runs(first) == 0) run.refactor_ms = {wall_ms([&] { f->refactor(others.data(), options.rhs); })};
+    const auto refactor = [&] { return wall_ms([&] { f->refactor(others.data(), options.rhs); }); };
+    for (int k = 0; k < 2 && more_runs(first) > 0; ++k) refactor();  // a device records the work, then replays it
+    run.refactor_ms = more_runs(first) > 0 ? samples_after(first, session_, refactor) : std::vector{refactor()};
     f->refactor(values.data(), options.rhs);
     run.solve_ms = samples_after(first_solve, session_, [&] { return wall_ms([&] { f->solve(); }); });
     const sparse::FactorFacts& facts = f->facts();
