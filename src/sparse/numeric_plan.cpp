@@ -2,6 +2,8 @@
 #include "sparse/numeric_plan.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 namespace qrane::sparse {
 
@@ -58,8 +60,90 @@ void divide(const Symbolic& s, int threads, NumericPlan& plan) {
   close(count - 1);
 }
 
-/// Places of what ranges and fronts above them leave.
-void place(const Symbolic& s, NumericPlan& plan) {
+/// Numbers of ranges and fronts above them as tasks, children first; their work.
+std::vector<double> number_tasks(const Symbolic& s, NumericPlan& plan) {
+  std::vector<double> work;
+  const auto add_range = [&](const NumericPlan::Range& range) {
+    plan.order_of_range.push_back(static_cast<Index>(work.size()));
+    double sum = 0;
+    for (Index f = range.first; f <= range.last; ++f) sum += front_work(s.fronts[at(f)]);
+    work.push_back(sum);
+  };
+  auto range = plan.ranges.begin();
+  for (const Index f : plan.upper) {
+    for (; range != plan.ranges.end() && range->last < f; ++range) add_range(*range);
+    plan.order_of_upper.push_back(static_cast<Index>(work.size()));
+    work.push_back(front_work(s.fronts[at(f)]));
+  }
+  for (; range != plan.ranges.end(); ++range) add_range(*range);
+  return work;
+}
+
+/// Work on the longest path of fronts above the ranges; all threads share a large one's.
+double longest_path_work(const Symbolic& s, const NumericPlan& plan, int threads) {
+  std::vector<double> below(plan.upper.size(), 0.0);  // up to and with a front's own
+  double longest = 0;
+  for (std::size_t u = 0; u < plan.upper.size(); ++u) {
+    const Front& front = s.fronts[at(plan.upper[u])];
+    below[u] += front_work(front) / (front.flops < large_front ? 1 : threads);
+    longest = std::max(longest, below[u]);
+    if (front.parent < 0) continue;
+    double& above = below[at(plan.upper_of[at(front.parent)])];
+    above = std::max(above, below[u]);
+  }
+  return longest;
+}
+
+/// Tasks may be some tasks, and a share of all work, ahead of others: less would leave threads without work.
+std::vector<Index> far_before(const std::vector<double>& work, int threads) {
+  constexpr Index tasks_of_thread = 4;
+  const double ahead = threads / 16.0 * std::accumulate(work.begin(), work.end(), 0.0);
+  std::vector<Index> after;
+  double before = 0, ended = 0;  // work before a task, and of those that must have ended
+  Index count = 0;
+  for (const double own : work) {
+    while (count + tasks_of_thread * threads <= static_cast<Index>(after.size()) &&
+           ended + work[at(count)] <= before - ahead)
+      ended += work[at(count++)];
+    after.push_back(count);
+    before += own;
+  }
+  return after;
+}
+
+/// First fit among blocks that are in use until the fronts that take them in have surely ended.
+class Places {
+ public:
+  explicit Places(const std::vector<Index>& after) : after_(after) {}
+
+  /// A block for what `task` leaves to front `parent`, the task `last`. What was left to `front`, which this task factors
+  /// (-1: none), is read before.
+  Index take(Index size, Index task, Index front, Index parent, Index last) {
+    std::erase_if(blocks_, [&](const Block& b) { return b.last < after_[at(task)]; });
+    Index begin = 0;
+    for (const Block& b : blocks_) {
+      if (b.begin >= begin + size) break;
+      if (b.parent != front) begin = std::max(begin, b.begin + b.size);
+    }
+    const auto at = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.begin > begin; });
+    blocks_.insert(at, {parent, begin, size, last});
+    most_ = std::max(most_, begin + size);
+    return begin;
+  }
+  Index most() const { return most_; }
+
+ private:
+  struct Block {
+    Index parent, begin, size, last;
+  };
+  const std::vector<Index>& after_;
+  Index most_ = 0;
+  std::vector<Block> blocks_;  // by their begins
+};
+
+/// Places where nothing is used again but by those who take it in: children's side by side, their parent's over them.
+/// Tasks may come in any order.
+void place_nested(const Symbolic& s, NumericPlan& plan) {
   const Index count = s.front_count();
   std::vector<char> placed(at(count), 0);
   for (const Index f : plan.upper) placed[at(f)] = 1;
@@ -71,6 +155,7 @@ void place(const Symbolic& s, NumericPlan& plan) {
     area[at(f)] = std::max(area[at(f)], most_left(s.fronts[at(f)]));
     if (const Index parent = s.fronts[at(f)].parent; parent >= 0) area[at(parent)] += area[at(f)];
   }
+  plan.shared_elements = 0;
   for (Index f = count - 1; f >= 0; --f) {  // parents come first
     if (!placed[at(f)]) continue;
     const Index parent = s.fronts[at(f)].parent;
@@ -78,6 +163,43 @@ void place(const Symbolic& s, NumericPlan& plan) {
     plan.place[at(f)] = next[at(f)] = free;
     free += area[at(f)];
   }
+}
+
+/// Places in the order of tasks: roots' R for good, those of ranges behind all others.
+void place_in_order(const Symbolic& s, NumericPlan& plan) {
+  constexpr Index none = -2, never = std::numeric_limits<Index>::max();
+  Places places(plan.after);
+  const auto last_of = [&](Index parent) {
+    return parent < 0 ? never : plan.order_of_upper[at(plan.upper_of[at(parent)])];
+  };
+  const auto leave_range = [&](const NumericPlan::Range& range, Index task) {
+    for (auto first = range.roots.begin(), end = range.roots.end(); first != end;) {  // what has one parent together
+      const Index parent = s.fronts[at(*first)].parent;
+      const auto last = std::find_if(first, end, [&](Index f) { return s.fronts[at(f)].parent != parent; });
+      Index size = 0;
+      for (auto f = first; f != last; ++f) size += most_left(s.fronts[at(*f)]);
+      Index next = parent < 0 ? 0 : places.take(size, task, none, parent, last_of(parent));
+      for (; first != last; ++first) {
+        if (parent < 0) continue;
+        plan.place[at(*first)] = next;
+        next += most_left(s.fronts[at(*first)]);
+      }
+    }
+  };
+  std::size_t r = 0;
+  for (std::size_t u = 0; u < plan.upper.size(); ++u) {
+    const Index f = plan.upper[u], task = plan.order_of_upper[u], parent = s.fronts[at(f)].parent;
+    for (; r < plan.ranges.size() && plan.order_of_range[r] < task; ++r)
+      leave_range(plan.ranges[r], plan.order_of_range[r]);
+    plan.place[at(f)] = places.take(most_left(s.fronts[at(f)]), task, f, parent, last_of(parent));
+  }
+  plan.shared_elements = places.most();
+  for (const NumericPlan::Range& range : plan.ranges)
+    for (const Index f : range.roots) {
+      if (s.fronts[at(f)].parent >= 0) continue;
+      plan.place[at(f)] = plan.shared_elements;
+      plan.shared_elements += most_left(s.fronts[at(f)]);
+    }
 }
 
 /// The highest stack of a range; roots' R stays on it where nothing else has a place for it.
@@ -116,7 +238,16 @@ NumericPlan plan_numeric(const Symbolic& s, int threads) {
   plan.place.assign(at(count), -1);
   if (threads > 1) {
     divide(s, threads, plan);
-    place(s, plan);
+    const std::vector<double> work = number_tasks(s, plan);
+    plan.after.assign(work.size(), 0);
+    place_nested(s, plan);
+    const double share = std::accumulate(work.begin(), work.end(), 0.0) / threads;
+    if (longest_path_work(s, plan, threads) < 0.65 * share) {  // else the others must get far ahead of that path
+      NumericPlan other = plan;
+      other.after = far_before(work, threads);
+      place_in_order(s, other);
+      if (other.shared_elements < plan.shared_elements) plan = std::move(other);
+    }
   } else if (count > 0) {
     plan.ranges.push_back({0, count - 1, {}});
   }

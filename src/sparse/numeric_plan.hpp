@@ -2,10 +2,14 @@
 // How threads divide a tree of fronts, and where contribution blocks are: from the pattern alone, whatever comes when.
 //
 // A range is some whole subtrees, each a small part of all work, factored by one thread; its contribution blocks are on
-// that thread's stack. What ranges hand up, and what fronts above them leave, has a place for the whole factorization:
+// that thread's stack. What ranges hand up, and what fronts above them leave, has a place that is fixed, too. Either
 //
 //     children's places side by side  | a | b | c |
 //     the parent's over them          | parent  |      its children are assembled before it is there
+//
+// or ranges and fronts above them are tasks in postorder, and none begins before all have ended that are far before it
+// (`after`), so that places are used again by whatever comes that much later. This way is taken where it needs less memory
+// and no path of fronts would have the other threads wait.
 #pragma once
 
 #include <vector>
@@ -19,6 +23,9 @@ inline double front_work(const Front& front) {
   return front.flops + 20.0 * static_cast<double>(front.rows) * static_cast<double>(front.cols) + 2000;
 }
 
+/// Flops from which a front above the ranges is cut up.
+constexpr double large_front = 2e7;
+
 /// Of at most `threads` as many as have enough to do to pay for waking them.
 int useful_threads(const Symbolic& symbolic, int threads);
 
@@ -30,6 +37,8 @@ struct NumericPlan {
   std::vector<Range> ranges;
   std::vector<Index> upper;     ///< fronts above the ranges, ascending
   std::vector<Index> upper_of;  ///< of every front its number among those, or -1
+  std::vector<Index> order_of_upper, order_of_range;  ///< their numbers as tasks
+  std::vector<Index> after;  ///< of each task: so many of the first must have ended when it begins; ascending
   std::vector<Index> place;     ///< of every front: first element of what it leaves in shared memory; -1: on a stack
   Index shared_elements = 0;
   Index stack_elements = 0;  ///< of each thread

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <queue>
 #include <tuple>
@@ -28,7 +29,6 @@ namespace qrane::sparse {
 namespace {
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 constexpr Index block_columns = 256;
-constexpr double large_front = 2e7;  // flops from which a front is cut up
 constexpr int spins = 1000;
 }  // namespace
 
@@ -48,6 +48,7 @@ class NumericTasks {
     if (!error_) return;
     for (Upper& u : upper_) n_.region_.give_back(std::exchange(u.matrix.a, nullptr));
     ready_ = {};
+    held_ = {};
     std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -125,17 +126,43 @@ class NumericTasks {
 
   void start() {
     ranges_left_ = plan_.ranges.size();
+    ended_.assign(plan_.ranges.size() + upper_.size(), 0);
+    all_ended_ = 0;
     for (std::size_t u = 0; u < upper_.size(); ++u) {
       const Index f = plan_.upper[u];
       upper_[u].waiting = s_.fronts[at(f)].child_count;
       upper_[u].row = 0;
       upper_[u].factored = 0;
       upper_[u].chain_busy = false;
-      if (upper_[u].waiting == 0) ready_.push({Kind::front, f});
+      if (upper_[u].waiting == 0) offer({Kind::front, f});
     }
-    for (std::size_t r = 0; r < plan_.ranges.size(); ++r) ready_.push({Kind::range, static_cast<Index>(r)});
+    for (std::size_t r = 0; r < plan_.ranges.size(); ++r) offer({Kind::range, static_cast<Index>(r)});
     left_ = static_cast<Index>(plan_.ranges.size() + upper_.size());
     busy_ = starved_ = sleeping_ = 0;
+  }
+
+  /// Of a range, or of a front above them.
+  Index order_of(Kind kind, Index front) const {
+    return kind == Kind::range ? plan_.order_of_range[at(front)] : plan_.order_of_upper[at(plan_.upper_of[at(front)])];
+  }
+
+  /// A range or front that may begin, if it is not too far ahead.
+  void offer(const Task& task) {
+    const Index order = order_of(task.kind, task.front);
+    if (plan_.after[at(order)] <= all_ended_)
+      ready_.push(task);
+    else
+      held_.emplace(order, task);
+  }
+
+  void task_ended(Kind kind, Index front) {
+    --left_;
+    ended_[at(order_of(kind, front))] = 1;
+    while (at(all_ended_) < ended_.size() && ended_[at(all_ended_)]) ++all_ended_;
+    for (auto held = held_.begin(); held != held_.end() && plan_.after[at(held->first)] <= all_ended_;) {
+      ready_.push(held->second);
+      held = held_.erase(held);
+    }
   }
 
   void work(NumericWorker<T>& worker) {
@@ -293,7 +320,7 @@ class NumericTasks {
     if (task.kind == Kind::range) {
       for (const Index root : plan_.ranges[at(task.front)].roots) child_done(root);
       if (--ranges_left_ == 0) take_stacks_back();
-      --left_;
+      task_ended(Kind::range, task.front);
       return;
     }
     Upper& u = upper(task.front);
@@ -307,7 +334,7 @@ class NumericTasks {
     }
     if (!u.matrix.a) {
       child_done(task.front);
-      --left_;
+      task_ended(Kind::front, task.front);
     } else {
       queue(task.front, u);
     }
@@ -315,7 +342,7 @@ class NumericTasks {
 
   void child_done(Index f) {
     const Index parent = s_.fronts[at(f)].parent;
-    if (parent >= 0 && --upper(parent).waiting == 0) ready_.push({Kind::front, parent});
+    if (parent >= 0 && --upper(parent).waiting == 0) offer({Kind::front, parent});
   }
 
   /// What a front's state allows next.
@@ -350,6 +377,9 @@ class NumericTasks {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::priority_queue<Task> ready_;
+  std::map<Index, Task> held_;  // by their order: too far ahead (NumericPlan::after)
+  std::vector<char> ended_;     // tasks in that order
+  Index all_ended_ = 0;         // so many of the first
   std::vector<Upper> upper_;
   std::vector<FrontResult<T>> spare_;
   std::size_t threads_ = 0;  // that are there

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the CPU's threads divide a tree, and where contribution blocks are (src/sparse/numeric_plan.hpp): no two things lie
+// in one place that can be there at the same time, whoever is faster.
+#include <gtest/gtest.h>
+
+#include "sparse/numeric_plan.hpp"
+#include "support/sparse.hpp"
+
+namespace qrane::test {
+namespace {
+
+using sparse::Front;
+using sparse::NumericPlan;
+using sparse::Symbolic;
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+/// Differences of neighbours on a grid of side x side nodes; every node alone, too.
+Triplets grid(Index side) {
+  Triplets a;
+  a.cols = side * side;
+  Index row = 0;
+  for (Index i = 0; i < side; ++i)
+    for (Index j = 0; j < side; ++j) {
+      const Index node = i * side + j;
+      a.add(row++, node, 1);
+      for (const Index next : {j + 1 < side ? node + 1 : -1, i + 1 < side ? node + side : -1}) {
+        if (next < 0) continue;
+        a.add(row, node, 1);
+        a.add(row++, next, -1);
+      }
+    }
+  a.rows = row;
+  return a;
+}
+
+/// What a range or front above the ranges leaves in shared memory.
+struct Left {
+  Index front, task, begin, end;
+};
+
+TEST(SparseNumericPlan, NothingLiesWhereSomethingElseIsStillWanted) {
+  bool in_order = false;
+  for (const Triplets& a : {grid(20), grid(60), random_sparse(900, 400, 0.01, 3)})
+    for (const int threads : {2, 3, 8}) {
+      sparse::AnalyzeOptions options;
+      options.ordering = sparse::Ordering::amd;
+      const Symbolic s = sparse::analyze_pattern(a.view(), options, {}, false);
+      const NumericPlan plan = sparse::plan_numeric(s, threads);
+      const std::size_t tasks = plan.ranges.size() + plan.upper.size();
+      ASSERT_EQ(plan.after.size(), tasks);
+      std::vector<Left> left;
+      const auto leave = [&](Index f, Index task) {
+        const Front& front = s.fronts[at(f)];
+        const bool root = front.parent < 0;
+        const Index cols = root ? front.cols : front.nonpivots();
+        const Index rows = root ? std::min(front.rows_bound, front.pivots) : front.cb_rows_bound;
+        ASSERT_GE(plan.place[at(f)], 0);
+        left.push_back({f, task, plan.place[at(f)], plan.place[at(f)] + rows * cols - rows * (rows - 1) / 2});
+        ASSERT_LE(left.back().end, plan.shared_elements);
+      };
+      std::vector<Index> task_of(s.fronts.size(), -1);
+      for (std::size_t r = 0; r < plan.ranges.size(); ++r) {
+        for (Index f = plan.ranges[r].first; f <= plan.ranges[r].last; ++f) task_of[at(f)] = plan.order_of_range[r];
+        for (const Index f : plan.ranges[r].roots) leave(f, plan.order_of_range[r]);
+      }
+      for (std::size_t u = 0; u < plan.upper.size(); ++u) {
+        task_of[at(plan.upper[u])] = plan.order_of_upper[u];
+        leave(plan.upper[u], plan.order_of_upper[u]);
+      }
+      for (Index task = 0; task < static_cast<Index>(tasks); ++task) {
+        EXPECT_LE(plan.after[at(task)], task) << "the first that has not ended can always begin";
+        in_order = in_order || plan.after[at(task)] > 0;
+      }
+      for (const Front& front : s.fronts)
+        for (Index c = 0; c < front.child_count; ++c) {
+          const Index child = s.children[at(front.child_begin + c)], task = task_of[at(&front - s.fronts.data())];
+          EXPECT_LE(task_of[at(child)], task);
+        }
+      const auto above = [&](Index f, Index ancestor) {
+        for (f = s.fronts[at(f)].parent; f >= 0; f = s.fronts[at(f)].parent)
+          if (f == ancestor) return true;
+        return false;
+      };
+      for (const Left& x : left)
+        for (const Left& y : left) {  // is x still there when y is written?
+          if (&x == &y || x.end <= y.begin || y.end <= x.begin || above(x.front, y.front)) continue;
+          if (above(y.front, x.front)) continue;  // y has gone before x is written
+          const Index parent = s.fronts[at(x.front)].parent, other = s.fronts[at(y.front)].parent;
+          const bool x_has_gone = parent >= 0 && task_of[at(parent)] < plan.after[at(y.task)];
+          const bool y_has_gone = other >= 0 && task_of[at(other)] < plan.after[at(x.task)];
+          EXPECT_TRUE(x_has_gone || y_has_gone) << "fronts " << x.front << " and " << y.front;
+        }
+    }
+  EXPECT_TRUE(in_order) << "places used again";
+}
+
+}  // namespace
+}  // namespace qrane::test
