@@ -82,7 +82,8 @@ class Measurement {
     const double bytes = static_cast<double>(sizeof(T)) * static_cast<double>(facts.r_entries + facts.front_entries);
     result_.reason = session_.too_long(result_.precision, facts.flops, bytes);
     // three copies of R to compare, Q on the device and on the host
-    if (result_.reason.empty()) result_.reason = session_.too_large(static_cast<Index>(4 * bytes), static_cast<Index>(1.2 * bytes));
+    if (result_.reason.empty())
+      result_.reason = session_.too_large(static_cast<Index>(4 * bytes), static_cast<Index>(1.2 * bytes));
     if (!result_.reason.empty()) result_.outcome = Outcome::left_out;
     return result_.reason.empty();
   }
@@ -356,7 +357,8 @@ class Measurement {
     std::vector<double> first(static_cast<std::size_t>(a_.cols));
     for (Index j = 0; j < count; ++j) {
       std::vector<double> z(static_cast<std::size_t>(a_.rows)), y(first.size(), 0.0);
-      for (Index i = 0; i < a_.rows; ++i) z[static_cast<std::size_t>(i)] = uniform_at(17, static_cast<std::uint64_t>(i + j * a_.rows));
+      for (Index i = 0; i < a_.rows; ++i)
+        z[static_cast<std::size_t>(i)] = uniform_at(17, static_cast<std::uint64_t>(i + j * a_.rows));
       add_product(columns(), static_cast<const std::int64_t*>(nullptr), true, z.data(), y.data());
       for (Index i = 0; i < a_.cols; ++i) b(i, j) = static_cast<T>(y[static_cast<std::size_t>(i)]);
     }

@@ -307,7 +307,10 @@ void Table::add(const SparseUsesCase& result) {
     std::printf("  %-22s %5lld %10s %10s %10s %10s %9s%s\n", use.use.c_str(), static_cast<long long>(use.rhs),
                 time(use.device_ms).c_str(), time(use.transfer_ms).c_str(), time(use.host_ms).c_str(),
                 time(use.peer_ms).c_str(), measure(use.error).c_str(),
-                use.use != "refine" ? "" : format("  %d iterations%s, factored in %s ms", use.iterations, use.converged ? "" : ", not converged", time(result.single_ms).c_str()).c_str());
+                use.use != "refine" ? ""
+                                    : format("  %d iterations%s, factored in %s ms", use.iterations,
+                                             use.converged ? "" : ", not converged", time(result.single_ms).c_str())
+                                          .c_str());
   std::fflush(stdout);
 }
 
