@@ -142,5 +142,34 @@ TYPED_TEST(QrCapture, ReplaysGiveTheBitsOfADirectCall) {
     }
 }
 
+/// What the factorization keeps of earlier calls is not for the caller's graph, and the other way round.
+TYPED_TEST(QrCapture, AFactorizationThatHasBeenRepeatedIsCapturedAsAnyOther) {
+  using T = typename TypeParam::Scalar;
+  Stream stream;
+  const Context& context = stream.context();
+  EveryNth cases(2);
+  for (const Combo combo : all_combos())
+    for (const Shape s : in_turn(shapes)) {
+      if (!legal(combo, s) || cases.skip()) continue;
+      SCOPED_TRACE(label("repeated", s, combo, {}));
+      const auto first = random_normal<T>(s.rows, s.cols, 20);
+      Matrix<T> a = context.to_device<T>(std::as_const(first).view());
+      auto f = qr<T>(context, a, options_for(combo));
+      for (int run = 0; run < 4; ++run) f.refactor(std::as_const(a).view());
+      Graph graph(stream.get(), [&] { f.refactor(std::as_const(a).view()); });
+      for (const Dense<T>& input : this->inputs(s)) {
+        const auto expected = this->host_of(context, qr<T>(context, input.view(), options_for(combo)).r()).values;
+        context.copy<T>(input.view(), a.view());
+        graph.replay();
+        EXPECT_EQ(this->host_of(context, f.r()).values, expected);
+        context.copy<T>(first.view(), a.view());
+        f.refactor(std::as_const(a).view());
+        context.copy<T>(input.view(), a.view());
+        f.refactor(std::as_const(a).view());
+        EXPECT_EQ(this->host_of(context, f.r()).values, expected);
+      }
+    }
+}
+
 }  // namespace
 }  // namespace qrane::test

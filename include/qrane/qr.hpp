@@ -193,9 +193,9 @@ class QR {
   /// of those that the panels of a blocked one have (waits).
   bool fell_back() const;
 
-  /// Factors another matrix of the same shape in the same memory: nothing is allocated after the first call. A
-  /// column-major matrix in device memory is factored without waiting for the device or asking the host: a CUDA graph
-  /// captured from the context's stream replays it.
+  /// Factors another matrix of the same shape in the same memory: nothing is allocated after the first call (but a CUDA
+  /// graph, in the driver's memory, at the third with one address). A column-major matrix in device memory is factored
+  /// without waiting for the device or asking the host: a CUDA graph captured from the context's stream replays it.
   void refactor(MatrixView<const T> a);
 
   // -- updates (update.hpp) ---------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ void factor_panel_by_steps(typename B::Queue& queue, const DeviceSchedule<B>& tr
 
 /// The same under a condition, which library products do not take.
 template <class B, class T>
-void refactor_panel_by_tree(typename B::Queue queue, const DeviceSchedule<B>& tree,
+void refactor_panel_by_tree(typename B::Queue& queue, const DeviceSchedule<B>& tree,
                             const backend::DeviceMatrix<B, T>& panel, const backend::DeviceMatrix<B, T>& t,
                             const backend::DeviceMatrix<B, T>& v, const backend::DeviceMatrix<B, T>& y,
                             const PanelWorkspace<B, T>& work) {
@@ -186,7 +186,10 @@ void factor_panel(typename B::Queue& queue, const BlockedPanel<B>& way, Index in
     if (way.reflect) {
       const auto refused = work.flag(index);
       queue.reflect_panel(backend::ReflectPanel<B, T>{panel, t, v, y, refused, reflect_limit<T>}, work.scratch);
-      if (way.tree) return refactor_panel_by_tree(queue.when(refused), *way.tree, panel, t, v, y, work);
+      if (way.tree)
+        return backend::guarded(queue, refused, [&](typename B::Queue& hard) {
+          refactor_panel_by_tree(hard, *way.tree, panel, t, v, y, work);
+        });
       if constexpr (FactorsPanels<B, T>)
         return queue.when(refused).householder_panel(backend::HouseholderPanel<B, T>{panel, t, v, y});
     }

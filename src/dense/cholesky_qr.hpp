@@ -35,6 +35,7 @@
 
 #include <qrane/qr.hpp>
 
+#include "backend/guarded.hpp"
 #include "dense/caqr.hpp"
 
 namespace qrane::dense {
@@ -141,11 +142,12 @@ void precondition(typename B::Queue& queue, const Sketch<B>& sketch, const backe
     queue.multiply_wide(a, work.inverse, work.v, work.scratch);
   } else {
     if (sketch.rows > 0) {
-      auto hard = queue.when(hopeless);
-      const DeviceMatrix<B, T> s{work.v.data, sketch.rows, n, sketch.rows, 0, 1};
-      hard.sketch(a, s);
-      caqr(hard, ImplicitQ<B, T>{sketch.tree.get(), s, work.t});
-      hard.copy(s.block(0, 0, n, n), work.r, Part::upper);
+      guarded(queue, hopeless, [&](typename B::Queue& hard) {
+        const DeviceMatrix<B, T> s{work.v.data, sketch.rows, n, sketch.rows, 0, 1};
+        hard.sketch(a, s);
+        caqr(hard, ImplicitQ<B, T>{sketch.tree.get(), s, work.t});
+        hard.copy(s.block(0, 0, n, n), work.r, Part::upper);
+      });
     }
     if constexpr (requires { queue.solve_wide(a, work.r, work.v); }) {
       queue.solve_wide(a, work.r, work.v);
@@ -227,19 +229,25 @@ void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const 
     auto good = queue.when(within);
     good.multiply_wide(a, work.inverse, q, work.scratch);
   }
-  if (repairs) {
-    auto hard = queue.when(rescues ? beyond : fit);
-    two_passes(hard, sketch, a, r, q, hopeless, work);
+  const auto repair = [&](typename B::Queue& hard) { two_passes(hard, sketch, a, r, q, hopeless, work); };
+  const auto go_back = [&](typename B::Queue& fallback) {
+    if (!work.early_tree) {
+      fallback.copy(a, work.tree_v, Part::all);
+      caqr(fallback, implicit);
+    }
+    fallback.copy(work.tree_v.block(0, 0, r.rows, r.cols), r, Part::upper);
+    if (thin) form_q(fallback, implicit, q);
+  };
+  if (repairs && rescues) {  // only the second guard sends to the tree
+    guarded(queue, beyond, [&](typename B::Queue& hard) {
+      repair(hard);
+      guarded(hard, work.to_tree(), go_back);
+    });
+    return;
   }
+  if (repairs) guarded(queue, fit, repair);
   queue.follow(side);
-  // the way back
-  auto fallback = queue.when(work.to_tree());
-  if (!work.early_tree) {
-    fallback.copy(a, work.tree_v, Part::all);
-    caqr(fallback, implicit);
-  }
-  fallback.copy(work.tree_v.block(0, 0, r.rows, r.cols), r, Part::upper);
-  if (thin) form_q(fallback, implicit, q);
+  guarded(queue, work.to_tree(), go_back);
 }
 
 }  // namespace qrane::dense

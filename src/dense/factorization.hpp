@@ -18,6 +18,7 @@
 #include "dense/batch.hpp"
 #include "dense/blocked.hpp"
 #include "dense/cholesky_qr.hpp"
+#include "dense/repeated.hpp"
 #include "dense/transfer.hpp"
 #include "dense/tsqr.hpp"
 #include "plan/plan.hpp"
@@ -119,32 +120,15 @@ class Factorization : Pieces<B, T> {
     q_ = q;
   }
 
-  /// Factors `a` (only read); neither allocates nor waits. With `in_place` memory pass v().
+  /// Factors `a` (only read); allocates nothing here, and does not wait. With `in_place` memory pass v(). What comes again
+  /// with the same address is a recording from the third time on (repeated.hpp), where that pays.
   void run(const Mat& a) {
     if (plan_.count == 0) return;
-    if (plan_.algorithm == Algorithm::cholesky_qr) {
-      cholesky_qr(queue_, *tree_, sketch_, a, r_, q_, {plan_.passes, plan_.guard_limit}, cholesky_);
-      return;
-    }
-    if constexpr (Absorbing<B, T>) {
-      if (plan_.absorbing_units > 0) {
-        tsqr_absorbing(queue_, plan_, *tree_, a, r_, q_, absorbed_);
-        return;
-      }
-    }
-    if (plan_.small) {
-      factor_small(a);
-    } else if (!(a.data == v_.data)) {
-      queue_.copy(a, v_, backend::Part::all);
-    }
-    if (plan_.algorithm == Algorithm::householder) {
-      if (!plan_.small) householder(queue_, whole_panels_, v_, t_, householder_);
-    } else if (plan_.algorithm == Algorithm::blocked) {
-      blocked(queue_, blocked_schedule_, v_, t_, blocked_, plan_.q != QForm::none);
-    } else {
-      caqr(queue_, implicit());
-    }
-    finish();
+    if (!replays())
+      run_on(queue_, a);
+    else
+      repeated_.run(queue_, {a.data, r_.data, q_.data, a.ld, a.stride, r_.ld, q_.ld}, has_products(),
+                    [&](Queue& queue) { run_on(queue, a); });
   }
 
   /// The same of matrices whose addresses are in a table in device memory; small plans only.
@@ -152,8 +136,8 @@ class Factorization : Pieces<B, T> {
     if (plan_.count == 0) return;
     Mat a = v_;
     a.ld = std::max<Index>(ld, 1);
-    factor_small(a, const_cast<T* const*>(table));
-    finish();
+    factor_small(queue_, a, const_cast<T* const*>(table));
+    finish(queue_);
   }
 
   Queue& queue() { return queue_; }
@@ -169,19 +153,7 @@ class Factorization : Pieces<B, T> {
   Mat t() const { return t_; }
 
   /// out := the first out.cols columns of Q; needs reflectors.
-  void form(const Mat& out) {
-    if (plan_.small) {
-      apply_small(backend::Op::none, out, true);
-    } else if (plan_.algorithm == Algorithm::householder) {
-      queue_.fill(out, T(0), T(1));
-      apply_householder(queue_, whole_panels_, v_, t_, backend::Op::none, out, householder_, true);
-    } else if (plan_.algorithm == Algorithm::blocked) {
-      queue_.fill(out, T(0), T(1));
-      apply_blocked_columns(backend::Op::none, out, true);
-    } else {
-      form_q(queue_, implicit(), out);
-    }
-  }
+  void form(const Mat& out) { form_on(queue_, out); }
 
   /// C := op(Q) C with the full m x m Q; needs reflectors or the full Q, whose product takes memory of its own.
   void apply(backend::Op op, const Mat& c) {
@@ -193,11 +165,11 @@ class Factorization : Pieces<B, T> {
       return;
     }
     if (plan_.small)
-      apply_small(op, c, false);
+      apply_small(queue_, op, c, false);
     else if (plan_.algorithm == Algorithm::householder)
       apply_householder(queue_, whole_panels_, v_, t_, op, c, householder_);
     else if (plan_.algorithm == Algorithm::blocked)
-      apply_blocked_columns(op, c, false);
+      apply_blocked_columns(queue_, op, c, false);
     else
       dense::apply(queue_, implicit(), op, c);
   }
@@ -295,33 +267,92 @@ class Factorization : Pieces<B, T> {
     return HouseholderWorkspace<B, T>(sizes, plan_).update.w.stride;
   }
 
+  bool has_products() const {
+    return plan_.algorithm == Algorithm::blocked || plan_.algorithm == Algorithm::householder;
+  }
+  /// Where a recording soon pays for being made: it spares a guard's way back altogether, but dozens of panels that are
+  /// all to be factored only 5 to 10 in 100.
+  bool replays() const {
+    constexpr Index most_cols = 256;
+    return plan_.algorithm == Algorithm::cholesky_qr || (plan_.count == 1 && !plan_.small && k() <= most_cols);
+  }
+
+  void run_on(Queue& queue, const Mat& a) {
+    if (plan_.algorithm == Algorithm::cholesky_qr) {
+      cholesky_qr(queue, *tree_, sketch_, a, r_, q_, {plan_.passes, plan_.guard_limit}, cholesky_);
+      return;
+    }
+    if constexpr (Absorbing<B, T>) {
+      if (plan_.absorbing_units > 0) {
+        tsqr_absorbing(queue, plan_, *tree_, a, r_, q_, absorbed_);
+        return;
+      }
+    }
+    if (plan_.small) {
+      factor_small(queue, a);
+    } else if (!(a.data == v_.data)) {
+      queue.copy(a, v_, backend::Part::all);
+    }
+    if (plan_.algorithm == Algorithm::householder) {
+      if (!plan_.small) householder(queue, whole_panels_, v_, t_, householder_);
+    } else if (plan_.algorithm == Algorithm::blocked) {
+      blocked(queue, blocked_schedule_, v_, t_, blocked_, plan_.q != QForm::none);
+    } else {
+      caqr(queue, implicit());
+    }
+    finish(queue);
+  }
+
   /// What is kept when the reflectors are not.
-  void finish() {
+  void finish(Queue& queue) {
     if (keeps_reflectors()) return;
-    queue_.copy(v_.block(0, 0, k(), plan_.cols), r_, backend::Part::upper);
-    if (has_explicit_q()) form(q_);
+    queue.copy(v_.block(0, 0, k(), plan_.cols), r_, backend::Part::upper);
+    if (has_explicit_q()) form_on(queue, q_);
+  }
+
+  void form_on(Queue& queue, const Mat& out) {
+    if (plan_.small) {
+      apply_small(queue, backend::Op::none, out, true);
+    } else if (plan_.algorithm == Algorithm::householder) {
+      queue.fill(out, T(0), T(1));
+      apply_householder(queue, whole_panels_, v_, t_, backend::Op::none, out, householder_, true);
+    } else if (plan_.algorithm == Algorithm::blocked) {
+      queue.fill(out, T(0), T(1));
+      apply_blocked_columns(queue, backend::Op::none, out, true);
+    } else {
+      form_q(queue, implicit(), out);
+    }
   }
 
   /// Plans are small only where the backend has these kernels.
-  void factor_small([[maybe_unused]] const Mat& a, [[maybe_unused]] T* const* table = nullptr) {
-    if constexpr (requires(backend::FactorSmall<B, T> task) { queue_.factor_small(task); })
-      queue_.factor_small(backend::FactorSmall<B, T>{a, v_, householder_.tau, table});
+  void factor_small([[maybe_unused]] Queue& queue, [[maybe_unused]] const Mat& a,
+                    [[maybe_unused]] T* const* table = nullptr) {
+    if constexpr (requires(backend::FactorSmall<B, T> task) { queue.factor_small(task); })
+      queue.factor_small(backend::FactorSmall<B, T>{a, v_, householder_.tau, table});
   }
-  void apply_small([[maybe_unused]] backend::Op op, [[maybe_unused]] const Mat& c, [[maybe_unused]] bool identity) {
-    if constexpr (requires(backend::ApplySmall<B, T> task) { queue_.apply_small(task); })
-      queue_.apply_small(backend::ApplySmall<B, T>{v_, householder_.tau, c, op, identity});
+  void apply_small([[maybe_unused]] Queue& queue, [[maybe_unused]] backend::Op op, [[maybe_unused]] const Mat& c,
+                   [[maybe_unused]] bool identity) {
+    if constexpr (requires(backend::ApplySmall<B, T> task) { queue.apply_small(task); })
+      queue.apply_small(backend::ApplySmall<B, T>{v_, householder_.tau, c, op, identity});
   }
 
   /// apply_blocked over as many columns at a time as the workspace is wide.
-  void apply_blocked_columns(backend::Op op, const Mat& c, bool identity) {
+  void apply_blocked_columns(Queue& queue, backend::Op op, const Mat& c, bool identity) {
     const Index wide = std::max<Index>(blocked_.rest.w.cols, 1);
     if (identity && c.cols <= wide) {
-      apply_blocked(queue_, v_, t_, op, c, blocked_, true);
+      apply_blocked(queue, v_, t_, op, c, blocked_, true);
       return;
     }
     for (Index first = 0; first < c.cols; first += wide)
-      apply_blocked(queue_, v_, t_, op, c.columns(first, std::min(wide, c.cols - first)), blocked_);
+      apply_blocked(queue, v_, t_, op, c.columns(first, std::min(wide, c.cols - first)), blocked_);
   }
+
+  /// What decides about the launches of a run.
+  struct Places {
+    typename B::template Pointer<T> a{}, r{}, q{};
+    Index ld = 0, stride = 0, r_ld = 0, q_ld = 0;
+    bool operator==(const Places&) const = default;
+  };
 
   Queue queue_;
   Plan plan_;
@@ -331,6 +362,7 @@ class Factorization : Pieces<B, T> {
   WholePanels<B> whole_panels_;
   Buffer<B> memory_;
   Buffer<B> tau_;
+  Repeated<Queue, Places> repeated_;
 };
 
 }  // namespace qrane::dense

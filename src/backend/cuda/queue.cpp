@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA queue: memory traffic, timing, and the calls of the launchers.
+// CUDA queue: memory traffic, timing, and the calls of the launchers. Recordings are in recording.cpp.
 #include "backend/cuda/queue.hpp"
 
 #include <algorithm>
@@ -91,34 +91,6 @@ void Queue::mark(Mark& mark) {
 void Queue::follow(const Mark& mark) {
   const DeviceScope scope(state_->device());
   check_cuda(cudaStreamWaitEvent(state_->stream(), mark.get(), 0), "cudaStreamWaitEvent");
-}
-
-Queue::Recording Queue::recorded(const std::function<void(Queue&)>& work) const {
-  const DeviceScope scope(state_->device());
-  // on a stream of its own: other threads may be using this one
-  Queue alone(std::make_shared<State>(state_->device(), nullptr, 0, false, true));
-  const cudaStream_t stream = alone.state_->stream();
-  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
-  cudaGraph_t graph = nullptr;
-  try {
-    work(alone);
-  } catch (...) {
-    (void)cudaStreamEndCapture(stream, &graph);
-    if (graph != nullptr) (void)cudaGraphDestroy(graph);
-    (void)cudaGetLastError();
-    throw;
-  }
-  check_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-  cudaGraphExec_t made = nullptr;
-  const cudaError_t status = cudaGraphInstantiateWithFlags(&made, graph, cudaGraphInstantiateFlagUseNodePriority);
-  (void)cudaGraphDestroy(graph);
-  check_cuda(status, "cudaGraphInstantiate");
-  return Recording(made, [](cudaGraphExec_t e) { (void)cudaGraphExecDestroy(e); });
-}
-
-void Queue::replay(const Recording& recording) {
-  const DeviceScope scope(state_->device());
-  check_cuda(cudaGraphLaunch(recording.get(), state_->stream()), "cudaGraphLaunch");
 }
 
 template <class T>

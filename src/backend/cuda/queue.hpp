@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary on CUDA: a stream, its memory, and one launch per kernel. Compiles without nvcc.
-// Files: queue.cpp (memory, forwarding to the launchers), products.cpp (cuBLAS, and the Gram and wide
+// Files: queue.cpp (memory, forwarding to the launchers), recording.cpp (graphs), products.cpp (cuBLAS, and the Gram and wide
 // products too large for the fused kernels), devices.cpp (what devices there are), *.cu (kernels).
 //
 // All members put the device of the queue in place and restore the caller's. Kernels neither allocate nor
@@ -86,10 +86,17 @@ class Queue {
   void mark(Mark& mark);
   void follow(const Mark& mark);
   /// Optional in the vocabulary: what `work` gives to the queue that it is called with, and to lanes of that one which
-  /// follow it and which it follows in the end, is kept instead of done, and replay() queues all of it.
+  /// follow it and which it follows in the end, is kept instead of done, and replay() queues all of it. Library products
+  /// are to be announced.
   using Recording = std::shared_ptr<CUgraphExec_st>;
-  Recording recorded(const std::function<void(Queue&)>& work) const;
+  Recording recorded(const std::function<void(Queue&)>& work, bool products = false) const;
   void replay(const Recording& recording);
+  /// Whether somebody is capturing this queue's stream, whose graph is to hold the launches themselves.
+  bool captured() const;
+  /// Optional in the vocabulary: gives `work` to when(condition); in a recording as one node of the graph, so that what is
+  /// not done costs one launch. What `work` queues must be on the queue it gets when it returns, or have been followed by
+  /// it, and the condition must not depend on it.
+  void guarded(const std::int32_t* condition, const std::function<void(Queue&)>& work);
   template <class T>
   Limits limits(T) const;
 

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "backend/cuda/conditional.hpp"
+
 namespace qrane::backend::cuda {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr std::size_t cublas_workspace_bytes = std::size_t{32} << 20;  // what c
 }  // namespace
 
 State::State(int device, cudaStream_t stream, std::int64_t memory_limit_bytes, bool urgent, bool bare)
-    : device_(device), stream_(stream), owns_stream_(stream == nullptr) {
+    : device_(device), stream_(stream), owns_stream_(stream == nullptr), bare_(bare) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) (void)cudaGetLastError();
@@ -55,8 +57,37 @@ void State::open_stream(bool urgent) {
 
 std::shared_ptr<State> State::side(const std::shared_ptr<State>& main) {
   const std::lock_guard lock(main->mutex_);
-  if (!main->side_) main->side_ = std::make_shared<State>(main->device_, nullptr, 0, true);
+  if (!main->side_) {
+    main->side_ = std::make_shared<State>(main->device_, nullptr, 0, true, main->bare_);
+    main->side_->conditional_nodes_ = main->conditional_nodes_;
+  }
   return main->side_;
+}
+
+std::shared_ptr<State> State::recorder(const std::shared_ptr<State>& main, bool products) {
+  const DeviceScope scope(main->device_);
+  if (!main->recorder_) {
+    main->recorder_ = std::make_shared<State>(main->device_, nullptr, 0, false, true);
+    main->recorder_->conditional_nodes_ = has_conditional_nodes();
+  }
+  State& recorder = *main->recorder_;
+  if (products && recorder.cublas_ == nullptr) recorder.open_cublas(main->cublas_workspace_);
+  const auto main_side = [&] {
+    const std::lock_guard lock(main->mutex_);
+    return main->side_;
+  }();
+  if (products && main_side && side(main->recorder_)->cublas_ == nullptr)
+    recorder.side_->open_cublas(main_side->cublas_workspace_);
+  return main->recorder_;
+}
+
+std::shared_ptr<State> State::body(const std::shared_ptr<State>& main) {
+  const std::lock_guard lock(main->mutex_);
+  if (!main->body_) {
+    main->body_ = std::make_shared<State>(main->device_, nullptr, 0, false, true);
+    main->body_->conditional_nodes_ = true;
+  }
+  return main->body_;
 }
 
 std::shared_ptr<State> State::lane(const std::shared_ptr<State>& main, int number, bool urgent) {
@@ -89,10 +120,14 @@ void State::open_pool() {
 }
 
 void State::open_cublas() {
+  check_cuda(cudaMalloc(&cublas_workspace_, cublas_workspace_bytes), "cudaMalloc of cuBLAS's workspace");
+  open_cublas(cublas_workspace_);
+}
+
+void State::open_cublas(void* workspace) {
   check_cublas(cublasCreate(&cublas_), "cublasCreate");
   check_cublas(cublasSetStream(cublas_, stream_), "cublasSetStream");  // forgets the workspace, so it comes first
-  check_cuda(cudaMalloc(&cublas_workspace_, cublas_workspace_bytes), "cudaMalloc of cuBLAS's workspace");
-  check_cublas(cublasSetWorkspace(cublas_, cublas_workspace_, cublas_workspace_bytes), "cublasSetWorkspace");
+  check_cublas(cublasSetWorkspace(cublas_, workspace, cublas_workspace_bytes), "cublasSetWorkspace");
   check_cublas(cublasSetPointerMode(cublas_, CUBLAS_POINTER_MODE_HOST), "cublasSetPointerMode");
   check_cublas(cublasSetMathMode(cublas_, CUBLAS_DEFAULT_MATH), "cublasSetMathMode");  // no TF32
 }
