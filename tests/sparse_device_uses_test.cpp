@@ -223,7 +223,7 @@ TYPED_TEST(SparseDeviceUses, QAndItsTranspose) {
       EXPECT_LE(std::sqrt(gap), unit * std::sqrt(length)) << "column " << j;
     }
     // columns of A: Qᵀ A P = R
-    const Index apart = small_run() ? 30 : 100;
+    const Index apart = small_run() ? 15 : 100;
     const auto r = f.r();
     const std::vector<Index> permutation = f.permutation();
     Dense<T> a(p.a.rows, 8);
