@@ -80,12 +80,16 @@ TYPED_TEST(QrErrors, MemoryOfAnotherDevice) {
   for (const QForm form : {QForm::thin, QForm::implicit, QForm::none, QForm::full}) {
     auto f = qr<T>(context, a.view(), {.q = form});
     EXPECT_TRUE(refuses([&] { f.refactor(foreign); }, bad, {"20 x 4", name}));
-    if (form != QForm::none) EXPECT_TRUE(refuses([&] { f.solve(foreign); }, bad, {"20 x 4", name}));
+    if (form != QForm::none) {
+      EXPECT_TRUE(refuses([&] { f.solve(foreign); }, bad, {"20 x 4", name}));
+    }
     const auto before = this->host_of(context, f.r());
     EXPECT_TRUE(refuses([&] { f.insert_rows(5, foreign_rows); }, bad, {"3 x 4"}));
     const MatrixView<const T> lent = form == QForm::none ? MatrixView<const T>(a.view()) : MatrixView<const T>();
     EXPECT_TRUE(refuses([&] { f.attach(foreign, lent); }, bad, {"20 x 4", name}));
-    if (form != QForm::none) EXPECT_TRUE(refuses([&] { f.insert_columns(2, foreign); }, bad, {"20 x 4", name}));
+    if (form != QForm::none) {
+      EXPECT_TRUE(refuses([&] { f.insert_columns(2, foreign); }, bad, {"20 x 4", name}));
+    }
     EXPECT_EQ(f.rows(), 20);
     EXPECT_EQ(f.cols(), 4);
     EXPECT_EQ(this->host_of(context, f.r()).values, before.values);
