@@ -233,6 +233,7 @@ TYPED_TEST(QrRank, ConditionOfAWideTriangle) {
   EXPECT_LE(f.condition(), 1.01 * one_norm * inverse_norm);
   EXPECT_GE(f.condition(), one_norm * inverse_norm / 5);
   EXPECT_EQ(f.rank().rank, n);
+  if (small_run()) return;  // another of this size, for the same kernels, takes minutes
   for (Index i = 0; i < a.rows; ++i) a(i, 3) = 2 * a(i, 8);  // and one that has lost rank
   EXPECT_EQ(qr<T>(this->context(), a.view()).rank().rank, n - 1);
 }

@@ -126,7 +126,7 @@ TYPED_TEST(SparseLimits, SameBitsDownToOneFrontAlone) {
     sparse::AnalyzeOptions analyze;
     analyze.amalgamation = sparse::Amalgamation{.front_flops = 0, .entry_flops = 0};  // many fronts
     const sparse::Analysis analysis = sparse::analyze(context, a.view(), analyze);
-    for (const KeepQ keep : {KeepQ::discard, KeepQ::keep}) {
+    for (const KeepQ keep : in_turn({KeepQ::discard, KeepQ::keep})) {
       FactorOptions<T> options = TestFixture::options(keep, b);
       const auto free = TestFixture::outcome(context, analysis.factor(a.view(), options), b, keep);
       EXPECT_EQ(free.facts.stages, 1);

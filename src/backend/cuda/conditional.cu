@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backend/cuda/conditional.hpp"
 
+#include <cstdlib>
+
 #include "backend/cuda/status.hpp"
 
 namespace qrane::backend::cuda {
@@ -53,6 +55,7 @@ void append(cudaStream_t stream, cudaGraphNodeParams& parameters) {
 }  // namespace
 
 bool has_conditional_nodes() {
+  if (const char* wanted = std::getenv("QRANE_CONDITIONAL_NODES"); wanted != nullptr && *wanted == '0') return false;
   int driver = 0;
   check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   if (driver < 12040) return false;

@@ -98,6 +98,12 @@ __device__ void read(T (&x)[C], const T* s_row, int n) {
   }
 }
 
+/// The block, whose warps come to the barrier as a whole: lanes that part ways on the way there are together again.
+__device__ inline void all_here() {
+  __syncwarp();
+  __syncthreads();
+}
+
 /// All warps whose rows come in, at the end of a step; alone a warp waits for nobody.
 __device__ inline void end_step(int in) {
   if (in > 1)
@@ -294,21 +300,23 @@ __global__ void __launch_bounds__(threads) update_rows_kernel(const std::int32_t
   if (threadIdx.x == 0) s_taken = true;
   for (int j = threadIdx.x; j < n; j += threads) s.unscale[j] = 1;
   if (task.d.cols > 0) move_d<false>(task, s.d, n, 0);
-  if (__syncthreads_or(load_r(task, s, n))) {
+  const bool extreme = load_r(task, s, n);
+  __syncwarp();
+  if (__syncthreads_or(extreme)) {
     scale_columns(s, n, in + out);
-    __syncthreads();
+    all_here();
   }
   for (int first = 0; first < in; first += threads / 32) {
     const int together = min(in - first, threads / 32);
-    if (first > 0) __syncthreads();
+    if (first > 0) all_here();
     if (warp < together) row_in<T, C>(s, n, first, together);
   }
   for (int row = 0; row < out; ++row) {
-    __syncthreads();
+    all_here();
     if (threadIdx.x < n) s.inverse[threadIdx.x] = 1 / s.r[threadIdx.x * s.ld(n) + threadIdx.x];
-    __syncthreads();
+    all_here();
     if (warp == 0 && !solve_out<T, C>(s, n, in, in + row)) s_taken = false;
-    __syncthreads();
+    all_here();
     if (!s_taken) {
       if (threadIdx.x == 0 && task.refused != nullptr) ++task.refused[blockIdx.x];
       return;
@@ -318,22 +326,22 @@ __global__ void __launch_bounds__(threads) update_rows_kernel(const std::int32_t
     if (threadIdx.x < n) turn_up(s.r + threadIdx.x, s.ld(n), s.rotations + (in + row) * n, last, T(0));
   }
   // threads that have no column of R bring the first columns of d up to date meanwhile
-  if (out == 0) __syncthreads();
+  if (out == 0) all_here();
   const int d_col = static_cast<int>(threadIdx.x) - max_update_cols;
   if (d_col >= 0 && d_col < min(Index(d_cols), task.d.cols)) update_d(task, s, n, 0, d_col);
-  if (out > 0) __syncthreads();
+  if (out > 0) all_here();
   T* g_r = task.r.data + blockIdx.x * task.r.stride;
   for (int j = warp; j < n; j += threads / 32)
     for (int i = threadIdx.x % 32; i <= j; i += 32) g_r[i + j * task.r.ld] = s.r[i * s.ld(n) + j] * s.unscale[j];
   for (Index first = 0; first < task.d.cols; first += d_cols) {
     if (first > 0) {
       move_d<false>(task, s.d, n, first);
-      __syncthreads();
+      all_here();
       if (threadIdx.x < min(Index(d_cols), task.d.cols - first)) update_d(task, s, n, first, threadIdx.x);
     }
-    __syncthreads();
+    all_here();
     move_d<true>(task, s.d, n, first);
-    __syncthreads();
+    all_here();
   }
 }
 
