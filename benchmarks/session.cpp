@@ -188,6 +188,7 @@ Matrix<T> Session::seeded(Shape shape, std::uint64_t seed, double condition) con
   if (device_.backend == Backend::cuda) {
     Matrix<T> a = context_.allocate<T>(shape.rows, shape.cols);
     if (a.ld() == shape.rows) {
+      context_.synchronize();  // that memory may still be what an earlier matrix's queued work uses
       fill_on_device(a.data(), shape.rows, shape.cols, seed, condition);
       return a;
     }

@@ -147,7 +147,7 @@ TYPED_TEST(QrCapture, AFactorizationThatHasBeenRepeatedIsCapturedAsAnyOther) {
   using T = typename TypeParam::Scalar;
   Stream stream;
   const Context& context = stream.context();
-  EveryNth cases(2);
+  EveryNth cases(8);
   for (const Combo combo : all_combos())
     for (const Shape s : in_turn(shapes)) {
       if (!legal(combo, s) || cases.skip()) continue;

@@ -114,7 +114,7 @@ TYPED_TEST(QrRepeat, RefactorFollowsTheDataInPlace) {
   using T = typename TypeParam::Scalar;
   const Context& context = this->context();
   const double eps = std::numeric_limits<T>::epsilon();
-  EveryNth cases(2);
+  EveryNth cases(8);
   for (const Combo combo : all_combos())
     for (const Shape s : in_turn(repeated_shapes)) {
       if (!legal(combo, s) || cases.skip()) continue;

@@ -69,8 +69,9 @@ class Context {
   Backend backend() const;
   DeviceInfo device() const;
 
-  /// Uninitialized column-major matrix in this context's device memory. Throws Error{invalid_argument} for negative or
-  /// overflowing sizes, Error{out_of_memory} with the bytes needed and free.
+  /// Uninitialized column-major matrix in this context's device memory. Work queued earlier on this context may still be
+  /// using that memory: streams of your own wait for it first (synchronize()). Throws Error{invalid_argument} for negative
+  /// or overflowing sizes, Error{out_of_memory} with the bytes needed and free.
   template <class T>
   Matrix<T> allocate(Index rows, Index cols) const;
 
