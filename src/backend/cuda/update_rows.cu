@@ -4,8 +4,8 @@
 //
 // A row in is a chain of n rotations, each of which needs the row as the one before left it: one warp takes it, columns
 // across its lanes, so that a step is a broadcast, a reciprocal root and two fused products. The next row in is the
-// next warp's, two rows of R behind, where a barrier a step keeps it. Rows out, after Saunders, have their chain in a triangular solve, whose steps are
-// shorter; the rotations are then sums of squares from the bottom up, found at once, and every column of R is a
+// next warp's, two rows of R behind, where a barrier a step keeps it. Rows out, after Saunders, have their chain in a
+// triangular solve, whose steps are shorter; the rotations are then sums of squares from the bottom up, found at once, and every column of R is a
 // thread's. d follows with the rotations kept, a thread per right-hand side. What would overflow or vanish when squared
 // is scaled by powers of two first: whole columns where any number is extreme, each rotation's two numbers where
 // cancellation has made them so.
