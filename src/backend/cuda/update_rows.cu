@@ -104,19 +104,24 @@ __device__ inline void all_here() {
   __syncthreads();
 }
 
-/// All warps whose rows come in, at the end of a step; alone a warp waits for nobody.
+/// The end of a step of row_in: with one row its warp waits for nobody.
 __device__ inline void end_step(int in) {
   if (in > 1)
-    asm volatile("bar.sync 1, %0;" ::"r"(in * warp_size) : "memory");
+    all_here();
   else
     __syncwarp();
 }
 
 /// Warp w: row first + w comes in, of `in` that come at once. In step t it turns row t - 2 w of R, with the next one on its
-/// way: the warp before has left that one a step ago.
+/// way: the warp before has left that one a step ago. Where several come, warps without a row keep step (a barrier of the
+/// others alone is one that racecheck does not follow).
 template <class T, int C>
 __device__ void row_in(const Space<T>& s, int n, int first, int in) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, which = first + warp, ld = s.ld(n);
+  if (warp >= in) {
+    for (int step = 0; in > 1 && step < n + 2 * (in - 1); ++step) end_step(in);
+    return;
+  }
   T x[C], r[C];
   read(x, s.rows + which * n, n);
   for (int step = 0; step < 2 * warp; ++step) end_step(in);
@@ -309,7 +314,7 @@ __global__ void __launch_bounds__(threads) update_rows_kernel(const std::int32_t
   for (int first = 0; first < in; first += threads / 32) {
     const int together = min(in - first, threads / 32);
     if (first > 0) all_here();
-    if (warp < together) row_in<T, C>(s, n, first, together);
+    row_in<T, C>(s, n, first, together);
   }
   for (int row = 0; row < out; ++row) {
     all_here();
