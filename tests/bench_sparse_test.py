@@ -2,42 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suite `smoke-sparse` as a user runs it: bench_sparse_test.py QRANE PLOT DATA."""
 
-import json
 import re
-import subprocess
 import sys
 import tempfile
-import unittest
 from pathlib import Path
 
-QRANE, PLOT, DATA = "", "", ""
+import bench_support
+from bench_support import QRANE, REPORT, run, run_plot
+
+DATA = sys.argv[3] if len(sys.argv) > 3 else sys.exit("usage: bench_sparse_test.py QRANE PLOT DATA [unittest arguments]")
+PEER = "qrane-peers-spqr, SuiteSparseQR"
 # ranks as SuiteSparseQR finds them
 RANKS = {"lp_nug08": 742, "ch6-6-b3": 1985, "ash219": 85, "nug-5": 148, "chessboard-5x5x2": 176, "grid2d-20": 400,
          "dense-20x320": 20, "dense-320x20": 20}
 
 
-def run(*arguments, **keywords):
-    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=240, **keywords)
+class SparseSuite(bench_support.Suite):
+    suite = "smoke-sparse"
+    options = ("--matrices", DATA, "--max-seconds", "100")
 
-
-class SparseSuite(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.file = Path(cls.folder.name) / "sparse.json"
-        cls.done = run(QRANE, "bench", "smoke-sparse", "--backend", "cpu", "--matrices", DATA, "--max-seconds", "100",
-                       "--json", cls.file)
-        cls.cases = json.loads(cls.file.read_text())["sparse"] if cls.file.exists() else []
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    def setUp(self):
-        self.assertEqual(self.done.returncode, 0, self.done.stdout + self.done.stderr)
-
-    def has_peer(self):
-        return "qrane-peers-spqr, SuiteSparseQR" in self.done.stdout
+    @property
+    def cases(self):
+        return self.results["sparse"]
 
     def test_every_matrix_is_measured(self):
         self.assertCountEqual([case["name"] for case in self.cases], RANKS)
@@ -62,7 +48,7 @@ class SparseSuite(unittest.TestCase):
                 self.assertLess(double["normal_error"], 1e-14)
 
     def test_the_peer_factors_the_same_matrix(self):
-        if not self.has_peer():
+        if not self.has_peer(PEER):
             self.assertTrue(all(case["peers"] == [] for case in self.cases))
             return
         for case in self.cases:
@@ -82,15 +68,13 @@ class SparseSuite(unittest.TestCase):
 
     def test_plot_and_report(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = run(PLOT, self.file, "--out", folder)
-            if "matplotlib is not installed" in done.stderr:
-                raise unittest.SkipTest(done.stderr.strip())
+            done = run_plot(self.file, "--out", folder)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(sorted(re.search(r"-(\w+)\.png$", name).group(1) for name in done.stdout.split()),
-                             ["figure_15", "rates"] if self.has_peer() else ["rates"])
+                             ["figure_15", "rates"] if self.has_peer(PEER) else ["rates"])
             page = Path(folder) / "page.md"
             page.write_text("<!-- results smoke-sparse --><!-- end -->\n")
-            done = run(Path(PLOT).parent / "report", page, self.file)
+            done = run(REPORT, page, self.file)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             text = page.read_text()
             self.assertNotIn("GEMM ;", text)  # a suite without rates
@@ -104,7 +88,4 @@ class SparseSuite(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 4:
-        sys.exit("usage: bench_sparse_test.py QRANE PLOT DATA [unittest arguments]")
-    QRANE, PLOT, DATA = sys.argv[1:4]
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
+    bench_support.main(own_arguments=1)

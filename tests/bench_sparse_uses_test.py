@@ -2,41 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The suite `smoke-sparse-uses` as a user runs it: bench_sparse_uses_test.py QRANE PLOT."""
 
-import json
 import re
-import subprocess
-import sys
 import tempfile
-import unittest
 from pathlib import Path
 
-QRANE, PLOT = "", ""
+import bench_support
+from bench_support import REPORT, run, run_plot
+
+PEER = "qrane-peers-spqr, SuiteSparseQR"
 RANKS = {"nug-5": 148, "grid2d-12": 144}
 WITH_Q = ("solve", "apply QT", "apply Q", "least norm")
 UNIT = {"f32": 2.0**-24, "f64": 2.0**-53}
 
 
-def run(*arguments):
-    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=240)
+class SparseUsesSuite(bench_support.Suite):
+    suite = "smoke-sparse-uses"
+    options = ("--max-seconds", "100")
 
-
-class SparseUsesSuite(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.file = Path(cls.folder.name) / "uses.json"
-        cls.done = run(QRANE, "bench", "smoke-sparse-uses", "--backend", "cpu", "--max-seconds", "100", "--json", cls.file)
-        cls.cases = json.loads(cls.file.read_text())["sparse_uses"] if cls.file.exists() else []
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    def setUp(self):
-        self.assertEqual(self.done.returncode, 0, self.done.stdout + self.done.stderr)
-
-    def has_peer(self):
-        return "qrane-peers-spqr, SuiteSparseQR" in self.done.stdout
+    @property
+    def cases(self):
+        return self.results["sparse_uses"]
 
     def for_each(self, check):
         for case in self.cases:
@@ -85,7 +70,7 @@ class SparseUsesSuite(unittest.TestCase):
             unit = (min(case["rows"], case["cols"]) + 10) * UNIT[case["precision"]]
             for (way, count), use in uses.items():
                 timed = ["from_host"] + ["device"] * (way in ways) + ["host"] * (way in WITH_Q)
-                timed += ["peer"] * (way in WITH_Q and self.has_peer())
+                timed += ["peer"] * (way in WITH_Q and self.has_peer(PEER))
                 self.assertCountEqual([key for key in use if isinstance(use[key], dict)], timed)
                 self.assertGreater(min(use[key]["median_ms"] for key in timed), 0)
                 self.assertLess(use["error"], 60 * unit)
@@ -99,21 +84,16 @@ class SparseUsesSuite(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             page = Path(folder) / "page.md"
             page.write_text("<!-- results smoke-sparse-uses --><!-- end -->\n")
-            done = run(Path(PLOT).parent / "report", page, self.file)
+            done = run(REPORT, page, self.file)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             text = page.read_text()
             for words in ("**Within a memory limit, Q discarded**", "| nug-5 | 0.5 |", "**Uses**", "| grid2d-12 | Qᵀ applied | 100 |"):
                 self.assertIn(words, text)
-            done = run(PLOT, self.file, "--out", folder)
-            if "matplotlib is not installed" in done.stderr:
-                raise unittest.SkipTest(done.stderr.strip())
+            done = run_plot(self.file, "--out", folder)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(sorted(re.search(r"-(\w+)\.png$", name).group(1) for name in done.stdout.split()),
                              ["limits", "uses"])
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit("usage: bench_sparse_uses_test.py QRANE PLOT [unittest arguments]")
-    QRANE, PLOT = sys.argv[1:3]
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    bench_support.main()

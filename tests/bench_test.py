@@ -9,27 +9,16 @@ import copy
 import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-QRANE, PLOT = "", ""
+import bench_support
+from bench_support import QRANE, REPORT, run, run_plot
+
 SHAPES = [(300, 20), (1000, 32), (64, 64), (400, 200)]
 MODES = ["r", "thin", "implicit", "lapack"]
 PRECISIONS = ["f32", "f64"]
-
-
-def run(*arguments, **keywords):
-    return subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=240, **keywords)
-
-
-def run_plot(*arguments):
-    done = run(PLOT, *arguments)
-    if "matplotlib is not installed" in done.stderr:
-        raise unittest.SkipTest(done.stderr.strip())
-    return done
 
 
 def median(samples):
@@ -42,22 +31,8 @@ def canonical_flops(rows, cols, mode):
     return (2 * rows * cols**2 - 2 * cols**3 / 3) * (2 if mode == "thin" else 1)
 
 
-class SmokeSuite(unittest.TestCase):
-    """One run on the CPU backend, looked at from all sides."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.file = Path(cls.folder.name) / "smoke.json"
-        cls.done = run(QRANE, "bench", "smoke", "--backend", "cpu", "--json", cls.file)
-        cls.results = json.loads(cls.file.read_text()) if cls.file.exists() else {}
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    def setUp(self):
-        self.assertEqual(self.done.returncode, 0, self.done.stdout + self.done.stderr)
+class SmokeSuite(bench_support.Suite):
+    suite = "smoke"
 
     def cases(self):
         return [case for case in self.results["cases"] if "median_ms" in case]
@@ -223,13 +198,12 @@ class SmokeSuite(unittest.TestCase):
                 self.assertIn("-speed.png", done.stdout)
 
     def test_report_fills_a_page(self):
-        report = Path(PLOT).parent / "report"
         with tempfile.TemporaryDirectory() as folder:
             page = Path(folder) / "page.md"
             page.write_text("before\n<!-- results smoke -->\nold\n<!-- end -->\n<!-- results goals --><!-- end -->\n"
                             "<!-- results other -->kept<!-- end -->\nafter\n")
             for _ in range(2):  # the second run finds its own tables
-                done = run(report, page, self.file)
+                done = run(REPORT, page, self.file)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 text = page.read_text()
                 self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
@@ -239,7 +213,7 @@ class SmokeSuite(unittest.TestCase):
                 self.assertIn("| 50 of 40 x 8 | f64 | thin Q |", text)
                 self.assertIn("1,000,000 x 192, R only", text)
                 self.assertIn("not measured", text)
-            done = run(report, page, Path(folder) / "absent.json")
+            done = run(REPORT, page, Path(folder) / "absent.json")
             self.assertEqual(done.returncode, 2)
             self.assertIn("absent.json", done.stderr)
 
@@ -264,22 +238,12 @@ class SmokeSuite(unittest.TestCase):
             self.assertEqual(list(Path(folder).glob("*.png")), [])
 
 
-class Updates(unittest.TestCase):
-    """The suite `smoke-updates`, one run on the CPU backend."""
+class Updates(bench_support.Suite):
+    suite = "smoke-updates"
 
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.file = Path(cls.folder.name) / "updates.json"
-        cls.done = run(QRANE, "bench", "smoke-updates", "--backend", "cpu", "--json", cls.file)
-        cls.updates = json.loads(cls.file.read_text())["updates"] if cls.file.exists() else []
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    def setUp(self):
-        self.assertEqual(self.done.returncode, 0, self.done.stdout + self.done.stderr)
+    @property
+    def updates(self):
+        return self.results["updates"]
 
     def of_kind(self, kind):
         return [case for case in self.updates if case["kind"] == kind]
@@ -376,7 +340,7 @@ class Updates(unittest.TestCase):
                              ["figure_11", "figure_14", "figure_6", "figure_9"])
             page = Path(folder) / "page.md"
             page.write_text("<!-- results smoke-updates --><!-- end -->\n")
-            done = run(Path(PLOT).parent / "report", page, self.file)
+            done = run(REPORT, page, self.file)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             text = page.read_text()
             for words in ("**Figure 6**", "| rotations |", "**Sliding window**", "**Batches**", "**Tables 3 to 5**", "| insert columns | 300 x 40 | 20 | 5 |"):
@@ -458,7 +422,4 @@ class Command(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit("usage: bench_test.py QRANE PLOT [unittest arguments]")
-    QRANE, PLOT = sys.argv[1:3]
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    bench_support.main()
