@@ -14,6 +14,7 @@
 #include <limits>
 #include <optional>
 
+#include "update/blocked_cholesky.hpp"
 #include "update/rows.hpp"
 
 namespace qrane::update {
@@ -26,42 +27,29 @@ struct WideFactor {
 
 namespace detail {
 
-/// Right-looking, blocks by the guarded kernel. A pivot that is not positive makes *failed 1. g is destroyed.
+/// Blocked; a pivot that is not positive makes *failed 1. g is destroyed.
 template <class B, class T>
 WideFactor<B> wide_cholesky(Tools<B, T>& tools, const DeviceMatrix<B, double>& g,
                             typename B::template Pointer<std::int32_t> failed) {
+  using Block = CholeskyBlock<B, T>;
   auto& queue = tools.queue;
-  const Index n = g.cols, nb = std::min<Index>(tools.profile.limits.max_cholesky, 128);
+  const Index n = g.cols;
   const WideFactor<B> f{tools.scratch.template matrix<double>(n, n), tools.scratch.template matrix<double>(n, n)};
-  const DeviceMatrix<B, double> product = tools.scratch.template matrix<double>(n, nb);
-  const DeviceMatrix<B, double> r = tools.scratch.template matrix<double>(nb, nb);
-  const DeviceMatrix<B, double> w = tools.scratch.template matrix<double>(nb, nb);
-  queue.fill(f.s, 0.0, 0.0);
+  const DeviceMatrix<B, double> product = tools.scratch.template matrix<double>(n, cholesky_block(tools));
   queue.fill(f.inverse, 0.0, 0.0);
-  for (Index j = 0; j < n; j += nb) {
-    const Index b = std::min(nb, n - j), right = n - j - b;
-    backend::GuardedCholesky<B, T> task;
-    task.gram = g.block(j, j, b, b);
-    task.r = {r.data, b, b, b, 0, 1};
-    task.inverse = {w.data, b, b, b, 0, 1};
-    task.failed = failed;
-    task.condition = tools.scratch.template take<double>(1);
-    task.limit = 1e15;
-    task.rounding = 0x1p-53;
-    queue.guarded_cholesky(task);
-    queue.copy(task.r, f.s.block(j, j, b, b), Part::all);
-    queue.copy(task.inverse, f.inverse.block(j, j, b, b), Part::all);
-    if (right > 0) {
-      const DeviceMatrix<B, double> s12 = f.s.block(j, j + b, b, right), g22 = g.block(j + b, j + b, right, right);
-      queue.gemm(Op::transpose, Op::none, 1.0, task.inverse, g.block(j, j + b, b, right), 0.0, s12);
-      queue.gemm(Op::transpose, Op::none, -1.0, s12, s12, 1.0, g22);
-    }
-    if (j > 0) {
-      const DeviceMatrix<B, double> above = product.block(0, 0, j, b);
-      queue.gemm(Op::none, Op::none, 1.0, f.s.block(0, j, j, b), task.inverse, 0.0, above);
-      queue.gemm(Op::none, Op::none, -1.0, f.inverse.block(0, 0, j, j), above, 0.0, f.inverse.block(0, j, j, b));
-    }
-  }
+  blocked_cholesky(
+      tools, g, f.s, failed, 1e15,
+      [&](const Block& block, const DeviceMatrix<B, double>& g12, const DeviceMatrix<B, double>& s12) {
+        queue.gemm(Op::transpose, Op::none, 1.0, block.inverse, g12, 0.0, s12);
+      },
+      [&](Index j, const Block& block) {
+        const Index b = block.r.cols;
+        queue.copy(block.inverse, f.inverse.block(j, j, b, b), Part::all);
+        if (j == 0) return;
+        const DeviceMatrix<B, double> above = product.block(0, 0, j, b);
+        queue.gemm(Op::none, Op::none, 1.0, f.s.block(0, j, j, b), block.inverse, 0.0, above);
+        queue.gemm(Op::none, Op::none, -1.0, f.inverse.block(0, 0, j, j), above, 0.0, f.inverse.block(0, j, j, b));
+      });
   return f;
 }
 

@@ -392,8 +392,7 @@ UpdateMethod choose(const std::vector<UpdateCandidate>& candidates) {
     return c.method == UpdateMethod::orthogonal;
   });
   const auto best = std::find_if(candidates.begin(), candidates.end(), [](const UpdateCandidate& c) {
-    const bool by_name = c.method == UpdateMethod::paper || c.method == UpdateMethod::paper_dense;  // baselines
-    return c.excluded.empty() && !by_name;
+    return c.excluded.empty() && !by_name_only(c.method);
   });
   detail::check(best != candidates.end(), ErrorCode::unavailable, "no method can make this update: ",
                 orthogonal == candidates.end() ? "there is none" : orthogonal->excluded);

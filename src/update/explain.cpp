@@ -9,6 +9,8 @@
 
 #include <qrane/error.hpp>
 
+#include "update/cost.hpp"
+
 namespace qrane {
 
 namespace {
@@ -34,13 +36,12 @@ std::string UpdateReport::explain() const {
   out << std::setprecision(3);
   out << to_string(change) << ", k = " << k << ", p = " << p << ", on " << rows << " x " << cols << "\n";
   for (const UpdateCandidate& c : candidates) {
-    const bool by_name = c.method == UpdateMethod::paper || c.method == UpdateMethod::paper_dense;
     out << "  " << std::left << std::setw(12) << to_string(c.method) << std::right;
     if (!c.excluded.empty())
       out << " not here: " << c.excluded << "\n";
     else
       out << std::setw(10) << c.predicted_ms << " ms predicted, " << c.flops << " flops, " << c.bytes << " bytes, "
-          << c.launches << " dependent steps" << (by_name ? ", by name only" : "") << "\n";
+          << c.launches << " dependent steps" << (update::by_name_only(c.method) ? ", by name only" : "") << "\n";
   }
   out << "taken: " << to_string(method);
   if (measured_ms >= 0) out << ", measured " << measured_ms << " ms";

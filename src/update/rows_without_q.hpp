@@ -12,6 +12,7 @@
 #include <limits>
 #include <vector>
 
+#include "update/blocked_cholesky.hpp"
 #include "update/rows.hpp"
 
 namespace qrane::update {
@@ -117,36 +118,21 @@ template <class B, class T>
 bool wide_downdate_factor(Tools<B, T>& tools, const DeviceMatrix<B, double>& gram, double least,
                           const DeviceMatrix<B, double>& l) {
   auto& queue = tools.queue;
-  const Index p = gram.cols, nb = std::min<Index>(tools.profile.limits.max_cholesky, 128);
+  const Index p = gram.cols;
   const DeviceMatrix<B, double> left = tools.scratch.template matrix<double>(p, p);
-  const DeviceMatrix<B, double> root = tools.scratch.template matrix<double>(nb, nb);
-  const DeviceMatrix<B, double> inverse = tools.scratch.template matrix<double>(nb, nb);
-  const auto condition = tools.scratch.template take<double>(1);
   const auto failed = tools.scratch.template take<std::int32_t>(1);
   queue.fill(DeviceMatrix<B, float>{cast_pointer<float>(failed), 1, 1, 1, 0, 1}, 0.0F, 0.0F);
   queue.fill(l, 0.0, 1.0);
   queue.fill(left, 0.0, 1.0);
   queue.gemm(Op::none, Op::none, -1.0, l, gram, 1.0, left);
-  queue.fill(l, 0.0, 0.0);
-  for (Index j = 0; j < p; j += nb) {
-    const Index b = std::min(nb, p - j), right = p - j - b;
-    backend::GuardedCholesky<B, T> task;
-    task.gram = left.block(j, j, b, b);
-    task.r = {root.data, b, b, b, 0, 1};
-    task.inverse = {inverse.data, b, b, b, 0, 1};
-    task.failed = failed;
-    task.condition = condition;
-    task.limit = std::numeric_limits<double>::max();
-    task.rounding = 0x1p-53;
-    queue.guarded_cholesky(task);
-    queue.copy(task.r, l.block(j, j, b, b), Part::all);
-    if (right == 0) break;
-    const DeviceMatrix<B, double> across = l.block(j, j + b, b, right), rest = left.block(j + b, j + b, right, right);
-    queue.copy(left.block(j, j + b, b, right), across, Part::all);
-    queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, 1.0, task.r,
-               across);
-    queue.gemm(Op::transpose, Op::none, -1.0, across, across, 1.0, rest);
-  }
+  blocked_cholesky(
+      tools, left, l, failed, std::numeric_limits<double>::max(),
+      [&](const CholeskyBlock<B, T>& block, const DeviceMatrix<B, double>& left12, const DeviceMatrix<B, double>& l12) {
+        queue.copy(left12, l12, Part::all);
+        queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, 1.0, block.r,
+                   l12);
+      },
+      [](Index, const CholeskyBlock<B, T>&) {});
   const DeviceMatrix<B, double> roots = tools.scratch.template matrix<double>(1, p);
   queue.copy(DeviceMatrix<B, double>{l.data, 1, p, l.ld + 1, 0, 1}, roots, Part::all);
   std::vector<double> pivots(static_cast<std::size_t>(p));
