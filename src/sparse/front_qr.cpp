@@ -29,6 +29,11 @@ class PanelFactorization {
       : front_(front), ld_(front.ld(panel.col)), result_(result), panel_(panel), rule_(rule), scratch_(scratch) {}
 
   Index run() {
+    if (panel_.first_row >= front_.rows) {  // nothing is left to reflect
+      std::fill_n(result_.pivot.begin() + panel_.col, panel_.cols, -1);
+      panel_.live = panel_.height = 0;
+      return panel_.first_row;
+    }
     // R of the panel's columns lies above row_, too; only what is below goes to the corner
     const Index end = result_.direct ? columns(panel_.col, panel_.cols, panel_.first_row, front_.cols)
                                      : split(panel_.col, panel_.cols, panel_.first_row);
@@ -38,8 +43,10 @@ class PanelFactorization {
   }
 
  private:
-  T* corner(Index j) const { return result_.corner.data() + j * result_.corner_ld; }
-  T* t(Index j) const { return result_.t.data() + j * result_.corner_ld; }  // row 0: the panel's first column
+  T* corner(Index j) const { return result_.corner(panel_, j - panel_.col); }
+  T* t(Index j) const {  // row 0: the panel's first column
+    return result_.t(panel_) + (j - panel_.col) * result_.triangle_ld();
+  }
 
   /// Columns [j, j + n), the left half first, then its update of the right half.
   Index split(Index j, Index n, Index row) {
@@ -47,7 +54,7 @@ class PanelFactorization {
     const Index half = (n / 2 + base_columns - 1) / base_columns * base_columns, rest = n - half;
     const Index next = split(j, half, row);
     T* const t11 = t(j) + (j - panel_.col);
-    const Index ld = ld_, ldt = result_.corner_ld, left_end = std::max(height_, next);
+    const Index ld = ld_, ldt = result_.triangle_ld(), left_end = std::max(height_, next);
     apply_block(front_.column(j) + row, ld, left_end - row, half, t11, ldt, Op::transpose,
                 front_.column(j + half) + row, ld, rest, scratch_);
     const Index end = split(j + half, rest, next);
@@ -93,7 +100,7 @@ class PanelFactorization {
     // squares below this underflow, and columns are scaled so that nothing is lost with what is below it
     constexpr T negligible = sizeof(T) == 4 ? T(1e-34) : T(1e-290);
     T* const tj = t(j) + (first - panel_.col);
-    if (result_.with_t) std::fill(t(j), t(j) + panel_.cols, T(0));
+    if (result_.with_t) std::fill(t(j), t(j) + (j - panel_.col) + 1, T(0));
     result_.pivot[at(j)] = -1;
     T* const x = front_.column(j);
     if (row >= front_.rows) {
@@ -140,7 +147,7 @@ class PanelFactorization {
       const T* const t11 = t(first) + (first - panel_.col);
       for (Index i = 0; i < j - first; ++i) {
         T sum = 0;
-        for (Index k = i; k < j - first; ++k) sum += t11[i + k * result_.corner_ld] * z[k];
+        for (Index k = i; k < j - first; ++k) sum += t11[i + k * result_.triangle_ld()] * z[k];
         tj[i] = -tau * sum;
       }
       tj[j - first] = tau;
@@ -180,7 +187,7 @@ void FrontResult<T>::plan(const FrontMatrix<T>& front, bool keep_t, const FrontT
   panels.clear();
   direct = front.rows * front.cols <= tuning.direct_elements;
   with_t = keep_t || !direct;
-  corner_ld = front.cols < tuning.wide_front ? tuning.narrow_panel : tuning.panel;
+  panel_cols = front.cols < tuning.wide_front ? tuning.narrow_panel : tuning.panel;
   rows_of_r = 0;
   dropped_norm2 = 0;
   const auto height = [&](Index j) { return std::min(front.rows, std::max(front.stair[j], j + 1)); };
@@ -189,7 +196,7 @@ void FrontResult<T>::plan(const FrontMatrix<T>& front, bool keep_t, const FrontT
     panel.col = j;
     double sum = 0;
     const Index top = std::min(j, front.rows);
-    for (; j < front.cols && panel.cols < corner_ld; ++j, ++panel.cols) {
+    for (; j < front.cols && panel.cols < panel_cols; ++j, ++panel.cols) {
       const double h = static_cast<double>(height(j) - top);
       if (!direct && panel.cols >= 2 * base_columns &&
           h * static_cast<double>(panel.cols + 1) > tuning.waste * (sum + h))
@@ -211,9 +218,11 @@ void FrontResult<T>::plan(const FrontMatrix<T>& front, bool keep_t, const FrontT
   }
   begin[at(front.cols)] = next;
   pivot.resize(at(front.cols));
-  const std::size_t size = at(corner_ld * front.cols);
-  if (corner.size() < size) corner.resize(size);
-  if (t.size() < size) t.resize(size);
+  const Index size = triangle_ld() * front.cols;
+  if (triangles_size_ >= size) return;
+  triangles_size_ = 0;
+  triangles_ = std::make_unique_for_overwrite<T[]>(at(size));
+  triangles_size_ = size;
 }
 
 template <class T>
@@ -258,8 +267,8 @@ void update_columns(const FrontMatrix<T>& front, const FrontResult<T>& result, s
     const Index ld = front.ld(j), begin = j;
     while (j < last && front.ld(j) == ld) ++j;
     apply_block(front.column(panel.col) + panel.first_row, front.ld(panel.col), panel.height, panel.cols,
-                result.t.data() + panel.col * result.corner_ld, result.corner_ld, Op::transpose,
-                front.column(begin) + panel.first_row, ld, j - begin, scratch);
+                result.t(panel), result.triangle_ld(), Op::transpose, front.column(begin) + panel.first_row, ld,
+                j - begin, scratch);
   }
 }
 

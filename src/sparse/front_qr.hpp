@@ -84,9 +84,7 @@ struct FrontResult {
   std::vector<FrontPanel> panels;
   std::vector<Index> begin;  ///< where the columns are; the last number is the matrix's elements
   std::vector<std::int32_t> pivot;  ///< row of column j's reflector, or -1
-  std::vector<T> corner;            ///< corner_ld x cols: R of column j from its panel's first row on
-  std::vector<T> t;                 ///< corner_ld x cols: T of each panel; Q = prod (I - V T Vᵀ). Not with `direct`
-  Index corner_ld = 0;
+  Index panel_cols = 0;             ///< columns of a panel, at most
   bool direct = false;  ///< small: reflectors went to all columns one by one
   bool with_t = true;
   Index rows_of_r = 0;       ///< live pivotal columns; final when factored beyond them
@@ -97,6 +95,24 @@ struct FrontResult {
   void plan(const FrontMatrix<T>& front, bool keep_t, const FrontTuning& tuning = {});
   /// Rows of column j of its panel's rectangle: how far the matrix must be zeroed.
   static Index zero_height(const FrontMatrix<T>& front, const FrontPanel& panel);
+
+  // Two triangles of every panel in one square: T above, R's columns below it, the last one first.
+  //
+  //     T T T T     T: Q = prod (I - V T Vᵀ); not with `direct` unless it is wanted
+  //     3 T T T     R of column c (here 0 .. 3) from the panel's first row on: its `corner`
+  //     3 2 T T
+  //     3 2 1 T
+  //     3 2 1 0     Memory of panels that come when there are no rows left is never touched.
+  T* t(const FrontPanel& panel) const { return triangles_.get() + panel.col * triangle_ld(); }
+  Index triangle_ld() const { return panel_cols + 1; }
+  /// For column c of the panel c + 1 elements.
+  T* corner(const FrontPanel& panel, Index c) const {
+    return t(panel) + (panel.cols - 1 - c) * triangle_ld() + (panel.cols - c);
+  }
+
+ private:
+  std::unique_ptr<T[]> triangles_;
+  Index triangles_size_ = 0;
 };
 
 /// Scratch of one thread, aligned to vectors.

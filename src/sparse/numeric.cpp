@@ -230,8 +230,8 @@ void Numeric<T>::store_q(Index f, const FrontMatrix<T>& front, const FrontResult
     for (Index j = 0; j < kept.cols; ++j) {
       const T* const v = front.column(panel.col + j) + panel.first_row;
       std::copy(v, v + kept.height, kept.v + j * kept.height);
-      const T* const t = result.t.data() + (panel.col + j) * result.corner_ld;
-      std::copy(t, t + kept.cols, kept.t + j * kept.cols);
+      const T* const t = result.t(panel) + j * result.triangle_ld();
+      std::fill(std::copy(t, t + j + 1, kept.t + j * kept.cols), kept.t + (j + 1) * kept.cols, T(0));
     }
   }
 }
@@ -247,8 +247,8 @@ void Numeric<T>::apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontR
   for (const FrontPanel& panel : result.panels) {
     if (panel.live == 0) continue;
     apply_block(front.column(panel.col) + panel.first_row, front.ld(panel.col), panel.height, panel.cols,
-                result.t.data() + panel.col * result.corner_ld, result.corner_ld, Op::transpose, c + panel.first_row,
-                front.rows, rhs_cols_, worker.scratch);
+                result.t(panel), result.triangle_ld(), Op::transpose, c + panel.first_row, front.rows, rhs_cols_,
+                worker.scratch);
   }
   for (Index j = 0; j < rhs_cols_; ++j)
     for (Index i = 0; i < front.rows; ++i) rhs_[stored.row_ids[i] + j * ld] = c[i + j * front.rows];
@@ -293,7 +293,7 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
   for (const FrontPanel& panel : result.panels) {
     for (Index j = panel.col; j < panel.col + panel.cols; ++j) {
       const T* const above = front.column(j);  // of the panel's first row
-      const T* const below = result.corner.data() + j * result.corner_ld - panel.first_row;
+      const T* const below = result.corner(panel, j - panel.col) - panel.first_row;
       const auto take = [&](Index first, Index last, T* target) {
         const Index border = std::clamp(panel.first_row, first, last);
         target = std::copy(above + first, above + border, target);
