@@ -2,8 +2,10 @@
 #include "sparse/numeric_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace qrane::sparse {
 
@@ -79,31 +81,122 @@ std::vector<double> number_tasks(const Symbolic& s, NumericPlan& plan) {
   return work;
 }
 
-/// Work on the longest path of fronts above the ranges; all threads share a large one's.
-double longest_path_work(const Symbolic& s, const NumericPlan& plan, int threads) {
-  std::vector<double> below(plan.upper.size(), 0.0);  // up to and with a front's own
-  double longest = 0;
-  for (std::size_t u = 0; u < plan.upper.size(); ++u) {
-    const Front& front = s.fronts[at(plan.upper[u])];
-    below[u] += front_work(front) / (front.flops < large_front ? 1 : threads);
-    longest = std::max(longest, below[u]);
-    if (front.parent < 0) continue;
-    double& above = below[at(plan.upper_of[at(front.parent)])];
-    above = std::max(above, below[u]);
-  }
-  return longest;
-}
+/// How long threads take when a task waits for others as in `after`, as NumericTasks goes about it, and how much of
+/// fronts is there at a time.
+class Rehearsal {
+ public:
+  struct Outcome {
+    double duration = 0;  // in units of work
+    Index elements = 0;
+  };
 
-/// Tasks may be some tasks, and a share of all work, ahead of others: less would leave threads without work.
-std::vector<Index> far_before(const std::vector<double>& work, int threads) {
-  constexpr Index tasks_of_thread = 4;
-  const double ahead = threads / 16.0 * std::accumulate(work.begin(), work.end(), 0.0);
+  Rehearsal(const Symbolic& s, const NumericPlan& plan, const std::vector<double>& work, int threads)
+      : threads_(threads), tasks_(work.size()) {
+    for (std::size_t k = 0; k < work.size(); ++k) tasks_[k].work = work[k];
+    const auto join = [&](Index task, Index parent) {
+      if (parent < 0) return;
+      const Index to = plan.order_of_upper[at(plan.upper_of[at(parent)])];
+      tasks_[at(task)].parents.push_back(to);
+      ++tasks_[at(to)].children;
+    };
+    for (std::size_t r = 0; r < plan.ranges.size(); ++r) {
+      Index& elements = tasks_[at(plan.order_of_range[r])].elements;
+      for (Index f = plan.ranges[r].first; f <= plan.ranges[r].last; ++f)
+        elements = std::max(elements, s.fronts[at(f)].entries());
+      for (const Index f : plan.ranges[r].roots) join(plan.order_of_range[r], s.fronts[at(f)].parent);
+    }
+    for (std::size_t u = 0; u < plan.upper.size(); ++u) {
+      const Front& front = s.fronts[at(plan.upper[u])];
+      Task& task = tasks_[at(plan.order_of_upper[u])];
+      task.upper = true;
+      task.elements = front.entries();
+      if (front.flops >= large_front) task.most_threads = 1 + static_cast<double>(front.cols / large_front_block);
+      join(plan.order_of_upper[u], front.parent);
+    }
+  }
+
+  Outcome run(const std::vector<Index>& after) const {
+    std::vector<Index> waiting, held, ready;  // ready: a heap, the most urgent first
+    std::vector<char> ended(tasks_.size(), 0);
+    std::vector<std::pair<Index, double>> running;  // what is left of a task's work
+    Index all_ended = 0;
+    const auto later = [&](Index a, Index b) {
+      const Task &x = tasks_[at(a)], &y = tasks_[at(b)];
+      return x.upper != y.upper ? y.upper : a > b;
+    };
+    const auto offer = [&](Index k) {
+      if (after[at(k)] > all_ended) {
+        held.push_back(k);
+        return;
+      }
+      ready.push_back(k);
+      std::push_heap(ready.begin(), ready.end(), later);
+    };
+    for (std::size_t k = 0; k < tasks_.size(); ++k) {
+      waiting.push_back(tasks_[k].children);
+      if (waiting[k] == 0) offer(static_cast<Index>(k));
+    }
+    Outcome outcome;
+    for (;;) {
+      double free = threads_, shared = 0;  // threads that no single one's task has; what large fronts could use
+      for (const auto& [k, left] : running) {
+        const double most = tasks_[at(k)].most_threads;
+        (most > 0 ? shared : free) += most > 0 ? most : -1;
+      }
+      while (free > shared && !ready.empty()) {
+        std::pop_heap(ready.begin(), ready.end(), later);
+        const Task& task = tasks_[at(ready.back())];
+        running.emplace_back(ready.back(), task.work);
+        ready.pop_back();
+        (task.most_threads > 0 ? shared : free) += task.most_threads > 0 ? task.most_threads : -1;
+      }
+      if (running.empty()) return outcome;
+      Index elements = 0;
+      for (const auto& [k, left] : running) elements += tasks_[at(k)].elements;
+      outcome.elements = std::max(outcome.elements, elements);
+      const auto rate = [&](Index k) {
+        const double most = tasks_[at(k)].most_threads;
+        return most > 0 ? most * std::min(1.0, free / shared) : 1.0;
+      };
+      double step = std::numeric_limits<double>::max();
+      for (const auto& [k, left] : running)
+        if (rate(k) > 0) step = std::min(step, left / rate(k));
+      outcome.duration += step;
+      std::vector<Index> done;
+      for (auto& [k, left] : running) {
+        left -= step * rate(k);
+        if (left <= 1e-9 * tasks_[at(k)].work) done.push_back(k);
+      }
+      std::erase_if(running, [&](const auto& r) { return r.second <= 1e-9 * tasks_[at(r.first)].work; });
+      for (const Index k : done) {
+        ended[at(k)] = 1;
+        for (const Index parent : tasks_[at(k)].parents)
+          if (--waiting[at(parent)] == 0) offer(parent);
+      }
+      while (at(all_ended) < ended.size() && ended[at(all_ended)]) ++all_ended;
+      for (const Index k : std::exchange(held, {})) offer(k);
+    }
+  }
+
+ private:
+  struct Task {
+    double work = 0, most_threads = 0;  // 0: it is one thread's
+    bool upper = false;
+    Index children = 0, elements = 0;
+    std::vector<Index> parents;
+  };
+  int threads_;
+  std::vector<Task> tasks_;
+};
+
+/// Tasks may be so many tasks, and such a share of all work, ahead of others.
+std::vector<Index> far_before(const std::vector<double>& work, Index tasks, double share) {
+  const double ahead = share * std::accumulate(work.begin(), work.end(), 0.0);
   std::vector<Index> after;
   double before = 0, ended = 0;  // work before a task, and of those that must have ended
   Index count = 0;
   for (const double own : work) {
-    while (count + tasks_of_thread * threads <= static_cast<Index>(after.size()) &&
-           ended + work[at(count)] <= before - ahead)
+    while (count + tasks <= static_cast<Index>(after.size()) && ended + work[at(count)] <= before - ahead)
       ended += work[at(count++)];
     after.push_back(count);
     before += own;
@@ -241,12 +334,26 @@ NumericPlan plan_numeric(const Symbolic& s, int threads) {
     const std::vector<double> work = number_tasks(s, plan);
     plan.after.assign(work.size(), 0);
     place_nested(s, plan);
-    const double share = std::accumulate(work.begin(), work.end(), 0.0) / threads;
-    if (longest_path_work(s, plan, threads) < 0.65 * share) {  // else the others must get far ahead of that path
-      NumericPlan other = plan;
-      other.after = far_before(work, threads);
-      place_in_order(s, other);
-      if (other.shared_elements < plan.shared_elements) plan = std::move(other);
+    // The fewer tasks are ahead of others, the less is there at a time, and the longer threads may wait: a tenth less
+    // memory is worth a twentieth more time.
+    const Rehearsal rehearsal(s, plan, work, threads);
+    const auto price = [&](const NumericPlan& p) {
+      const Rehearsal::Outcome outcome = rehearsal.run(p.after);
+      const Index elements = s.facts.r_entries + p.shared_elements + outcome.elements;
+      return outcome.duration * std::sqrt(static_cast<double>(elements));
+    };
+    const NumericPlan nested = plan;
+    double lowest = price(plan);
+    for (const auto& [tasks, ahead] : {std::pair{4, 1.0 / 16}, {2, 1.0 / 64}, {1, 0.0}}) {
+      NumericPlan other = nested;
+      other.after = far_before(work, tasks * threads, ahead * threads);
+      NumericPlan in_order = other;
+      place_in_order(s, in_order);
+      if (in_order.shared_elements < other.shared_elements) other = std::move(in_order);
+      const double paid = price(other);
+      if (paid > lowest) continue;
+      lowest = paid;
+      plan = std::move(other);
     }
   } else if (count > 0) {
     plan.ranges.push_back({0, count - 1, {}});

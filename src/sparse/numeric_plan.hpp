@@ -8,8 +8,8 @@
 //     the parent's over them          | parent  |      its children are assembled before it is there
 //
 // or ranges and fronts above them are tasks in postorder, and none begins before all have ended that are far before it
-// (`after`), so that places are used again by whatever comes that much later. This way is taken where it needs less memory
-// and no path of fronts would have the other threads wait.
+// (`after`), so that places are used again by whatever comes that much later. This way is taken where it needs no more
+// memory and a rehearsal says that it keeps no thread waiting; "far" is as little as that allows.
 #pragma once
 
 #include <vector>
@@ -25,6 +25,8 @@ inline double front_work(const Front& front) {
 
 /// Flops from which a front above the ranges is cut up.
 constexpr double large_front = 2e7;
+/// Columns of a block of it, one thread's at a time.
+constexpr Index large_front_block = 256;
 
 /// Of at most `threads` as many as have enough to do to pay for waking them.
 int useful_threads(const Symbolic& symbolic, int threads);

@@ -28,7 +28,6 @@ namespace qrane::sparse {
 
 namespace {
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-constexpr Index block_columns = 256;
 constexpr int spins = 1000;
 }  // namespace
 
@@ -267,7 +266,7 @@ class NumericTasks {
       n_.progress_->add(shape.flops);
       return;
     }
-    u.updated.assign(at((u.matrix.cols + block_columns - 1) / block_columns), 0);
+    u.updated.assign(at((u.matrix.cols + large_front_block - 1) / large_front_block), 0);
     u.busy.assign(u.updated.size(), 0);
   }
 
@@ -306,7 +305,7 @@ class NumericTasks {
   /// A block's updates by all panels that are factored; the chain does each panel's first columns.
   void block(const Task& task, NumericWorker<T>& worker) {
     const Upper& u = upper(task.front);
-    const Index first = task.block * block_columns, last = std::min(first + block_columns, u.matrix.cols);
+    const Index first = task.block * large_front_block, last = std::min(first + large_front_block, u.matrix.cols);
     for (std::size_t k = u.updated[at(task.block)]; k < task.until; ++k)
       update_columns(u.matrix, u.result, k, std::max(first, columns_begin(u, k)), last, worker.scratch);
   }
@@ -351,7 +350,7 @@ class NumericTasks {
     if (!u.chain_busy) {
       bool free = true;
       if (next >= 2 && next < all) {
-        const Index first = u.result.panels[next].col / block_columns, last = (end_of(u, next) - 1) / block_columns;
+        const Index first = u.result.panels[next].col / large_front_block, last = (end_of(u, next) - 1) / large_front_block;
         for (Index b = first; b <= last; ++b) free = free && u.updated[at(b)] >= next - 1;
       }
       if (free) {
@@ -361,7 +360,7 @@ class NumericTasks {
     }
     for (std::size_t b = 0; b < u.updated.size(); ++b) {
       if (u.busy[b] || u.updated[b] >= next) continue;
-      const Index end = std::min(static_cast<Index>(b + 1) * block_columns, u.matrix.cols);
+      const Index end = std::min(static_cast<Index>(b + 1) * large_front_block, u.matrix.cols);
       if (end <= columns_begin(u, u.updated[b])) {
         u.updated[b] = next;  // the chain has passed it
         continue;
