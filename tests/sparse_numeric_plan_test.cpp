@@ -3,7 +3,10 @@
 // in one place that can be there at the same time, whoever is faster.
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "sparse/numeric_plan.hpp"
+#include "sparse/rehearsal.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::test {
@@ -93,6 +96,28 @@ TEST(SparseNumericPlan, NothingLiesWhereSomethingElseIsStillWanted) {
         }
     }
   EXPECT_TRUE(in_order) << "places used again";
+}
+
+TEST(SparseNumericPlan, RehearsalsTakeTheWorkThereIs) {
+  sparse::AnalyzeOptions options;
+  options.ordering = sparse::Ordering::amd;
+  const Symbolic s = sparse::analyze_pattern(grid(60).view(), options, {}, false);
+  for (const int threads : {2, 3, 8}) {
+    const NumericPlan plan = sparse::plan_numeric(s, threads);
+    const std::size_t tasks = plan.ranges.size() + plan.upper.size();
+    std::vector<double> work(tasks);
+    for (std::size_t k = 0; k < tasks; ++k) work[k] = 1 + static_cast<double>(k % 5);
+    const double total = std::accumulate(work.begin(), work.end(), 0.0);
+    const sparse::Rehearsal rehearsal(s, plan, work, threads);
+    std::vector<Index> after(tasks, 0);
+    const auto any_order = rehearsal.run(after);
+    EXPECT_GE(any_order.duration, total / threads * (1 - 1e-9));
+    EXPECT_LT(any_order.duration, total);
+    std::iota(after.begin(), after.end(), 0);  // one after the other; no front of these can be shared
+    const auto alone = rehearsal.run(after);
+    EXPECT_NEAR(alone.duration, total, 1e-9 * total);
+    EXPECT_LT(alone.elements, any_order.elements);
+  }
 }
 
 }  // namespace

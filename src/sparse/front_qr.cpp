@@ -220,6 +220,7 @@ void FrontResult<T>::plan(const FrontMatrix<T>& front, bool keep_t, const FrontT
   pivot.resize(at(front.cols));
   const Index size = triangle_ld() * front.cols;
   if (triangles_size_ >= size) return;
+  triangles_.reset();
   triangles_size_ = 0;
   triangles_ = std::make_unique_for_overwrite<T[]>(at(size));
   triangles_size_ = size;

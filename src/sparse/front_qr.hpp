@@ -109,6 +109,8 @@ struct FrontResult {
   T* corner(const FrontPanel& panel, Index c) const {
     return t(panel) + (panel.cols - 1 - c) * triangle_ld() + (panel.cols - c);
   }
+  /// Of a front for which there is memory, at least.
+  Index most_cols() const { return triangles_size_ / (FrontTuning{}.panel + 1); }
 
  private:
   std::unique_ptr<T[]> triangles_;

@@ -83,9 +83,11 @@ AlignedBytes allocate_aligned(Index bytes, Index used) {
       std::aligned_alloc(64, static_cast<std::size_t>(round_up(std::max<Index>(bytes, 1), 64)))));
 }
 
-void give_back_freed() {
-#if defined(__GLIBC__)
-  malloc_trim(0);
+void give_back_freed(Index bytes) {
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+  if (mallinfo2().fordblks > static_cast<std::size_t>(bytes)) malloc_trim(0);
+#else
+  static_cast<void>(bytes);
 #endif
 }
 

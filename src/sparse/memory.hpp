@@ -48,8 +48,8 @@ using AlignedBytes = std::unique_ptr<std::byte, AlignedFree>;
 AlignedBytes allocate_aligned(Index bytes, Index used);
 inline AlignedBytes allocate_aligned(Index bytes) { return allocate_aligned(bytes, bytes); }
 
-/// What this process has freed goes back to the system, where that can be said (glibc).
-void give_back_freed();
+/// What this process has freed goes back to the system where that can be said (glibc), if it is more than so much.
+void give_back_freed(Index bytes);
 
 /// Counts memory as it is touched for the first time, from its begin on. Safe to use from several threads.
 class Mark {

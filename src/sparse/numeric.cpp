@@ -57,10 +57,6 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
       region_(budget_, segment_bytes<T>(*symbolic_, plan_, threads_), largest_bytes<T>(*symbolic_) / 2),
       pools_(pools) {
   const Symbolic& s = *symbolic_;
-  // an analysis frees several times what it keeps, in pieces that fronts do not fit into; a millisecond, if that
-  constexpr Index worth_giving_back = Index{4} << 20;
-  const Index expected = (s.facts.r_entries + s.facts.peak_entries) * static_cast<Index>(sizeof(T));
-  if (expected > worth_giving_back) give_back_freed();
   try {
     const Index chunk_bytes = std::clamp(s.facts.r_entries * static_cast<Index>(sizeof(T)) / (8 * threads_),
                                          Index{1} << 14, Index{1} << 20);

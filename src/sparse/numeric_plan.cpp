@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "sparse/rehearsal.hpp"
+
 namespace qrane::sparse {
 
 namespace {
@@ -25,12 +27,17 @@ Index most_left(const Front& front) {
 void divide(const Symbolic& s, int threads, NumericPlan& plan) {
   const Index count = s.front_count();
   std::vector<double> subtree(at(count));
+  std::vector<char> with_large(at(count), 0);  // a front of the subtree is worth being shared
   double total = 0;
   for (Index f = 0; f < count; ++f) {
     const double own = front_work(s.fronts[at(f)]);
     total += own;
     subtree[at(f)] += own;
-    if (const Index parent = s.fronts[at(f)].parent; parent >= 0) subtree[at(parent)] += subtree[at(f)];
+    with_large[at(f)] |= s.fronts[at(f)].flops >= 2 * large_front;
+    if (const Index parent = s.fronts[at(f)].parent; parent >= 0) {
+      subtree[at(parent)] += subtree[at(f)];
+      with_large[at(parent)] |= with_large[at(f)];
+    }
   }
   constexpr double worth_a_task = 1e5;
   const double enough = std::max(total / (32.0 * threads), worth_a_task), most = 4 * enough;
@@ -43,8 +50,9 @@ void divide(const Symbolic& s, int threads, NumericPlan& plan) {
     open = {};
     gathered = 0;
   };
+  const auto above = [&](Index f) { return subtree[at(f)] > most || with_large[at(f)]; };
   for (Index f = 0; f < count; ++f) {
-    if (subtree[at(f)] > most) {
+    if (above(f)) {
       close(f - 1);
       open.first = f + 1;
       plan.upper_of[at(f)] = static_cast<Index>(plan.upper.size());
@@ -52,7 +60,7 @@ void divide(const Symbolic& s, int threads, NumericPlan& plan) {
       continue;
     }
     const Index parent = s.fronts[at(f)].parent;
-    if (parent >= 0 && subtree[at(parent)] <= most) continue;
+    if (parent >= 0 && !above(parent)) continue;
     open.roots.push_back(f);
     gathered += subtree[at(f)];
     if (gathered < enough) continue;
@@ -81,114 +89,6 @@ std::vector<double> number_tasks(const Symbolic& s, NumericPlan& plan) {
   return work;
 }
 
-/// How long threads take when a task waits for others as in `after`, as NumericTasks goes about it, and how much of
-/// fronts is there at a time.
-class Rehearsal {
- public:
-  struct Outcome {
-    double duration = 0;  // in units of work
-    Index elements = 0;
-  };
-
-  Rehearsal(const Symbolic& s, const NumericPlan& plan, const std::vector<double>& work, int threads)
-      : threads_(threads), tasks_(work.size()) {
-    for (std::size_t k = 0; k < work.size(); ++k) tasks_[k].work = work[k];
-    const auto join = [&](Index task, Index parent) {
-      if (parent < 0) return;
-      const Index to = plan.order_of_upper[at(plan.upper_of[at(parent)])];
-      tasks_[at(task)].parents.push_back(to);
-      ++tasks_[at(to)].children;
-    };
-    for (std::size_t r = 0; r < plan.ranges.size(); ++r) {
-      Index& elements = tasks_[at(plan.order_of_range[r])].elements;
-      for (Index f = plan.ranges[r].first; f <= plan.ranges[r].last; ++f)
-        elements = std::max(elements, s.fronts[at(f)].entries());
-      for (const Index f : plan.ranges[r].roots) join(plan.order_of_range[r], s.fronts[at(f)].parent);
-    }
-    for (std::size_t u = 0; u < plan.upper.size(); ++u) {
-      const Front& front = s.fronts[at(plan.upper[u])];
-      Task& task = tasks_[at(plan.order_of_upper[u])];
-      task.upper = true;
-      task.elements = front.entries();
-      if (front.flops >= large_front) task.most_threads = 1 + static_cast<double>(front.cols / large_front_block);
-      join(plan.order_of_upper[u], front.parent);
-    }
-  }
-
-  Outcome run(const std::vector<Index>& after) const {
-    std::vector<Index> waiting, held, ready;  // ready: a heap, the most urgent first
-    std::vector<char> ended(tasks_.size(), 0);
-    std::vector<std::pair<Index, double>> running;  // what is left of a task's work
-    Index all_ended = 0;
-    const auto later = [&](Index a, Index b) {
-      const Task &x = tasks_[at(a)], &y = tasks_[at(b)];
-      return x.upper != y.upper ? y.upper : a > b;
-    };
-    const auto offer = [&](Index k) {
-      if (after[at(k)] > all_ended) {
-        held.push_back(k);
-        return;
-      }
-      ready.push_back(k);
-      std::push_heap(ready.begin(), ready.end(), later);
-    };
-    for (std::size_t k = 0; k < tasks_.size(); ++k) {
-      waiting.push_back(tasks_[k].children);
-      if (waiting[k] == 0) offer(static_cast<Index>(k));
-    }
-    Outcome outcome;
-    for (;;) {
-      double free = threads_, shared = 0;  // threads that no single one's task has; what large fronts could use
-      for (const auto& [k, left] : running) {
-        const double most = tasks_[at(k)].most_threads;
-        (most > 0 ? shared : free) += most > 0 ? most : -1;
-      }
-      while (free > shared && !ready.empty()) {
-        std::pop_heap(ready.begin(), ready.end(), later);
-        const Task& task = tasks_[at(ready.back())];
-        running.emplace_back(ready.back(), task.work);
-        ready.pop_back();
-        (task.most_threads > 0 ? shared : free) += task.most_threads > 0 ? task.most_threads : -1;
-      }
-      if (running.empty()) return outcome;
-      Index elements = 0;
-      for (const auto& [k, left] : running) elements += tasks_[at(k)].elements;
-      outcome.elements = std::max(outcome.elements, elements);
-      const auto rate = [&](Index k) {
-        const double most = tasks_[at(k)].most_threads;
-        return most > 0 ? most * std::min(1.0, free / shared) : 1.0;
-      };
-      double step = std::numeric_limits<double>::max();
-      for (const auto& [k, left] : running)
-        if (rate(k) > 0) step = std::min(step, left / rate(k));
-      outcome.duration += step;
-      std::vector<Index> done;
-      for (auto& [k, left] : running) {
-        left -= step * rate(k);
-        if (left <= 1e-9 * tasks_[at(k)].work) done.push_back(k);
-      }
-      std::erase_if(running, [&](const auto& r) { return r.second <= 1e-9 * tasks_[at(r.first)].work; });
-      for (const Index k : done) {
-        ended[at(k)] = 1;
-        for (const Index parent : tasks_[at(k)].parents)
-          if (--waiting[at(parent)] == 0) offer(parent);
-      }
-      while (at(all_ended) < ended.size() && ended[at(all_ended)]) ++all_ended;
-      for (const Index k : std::exchange(held, {})) offer(k);
-    }
-  }
-
- private:
-  struct Task {
-    double work = 0, most_threads = 0;  // 0: it is one thread's
-    bool upper = false;
-    Index children = 0, elements = 0;
-    std::vector<Index> parents;
-  };
-  int threads_;
-  std::vector<Task> tasks_;
-};
-
 /// Tasks may be so many tasks, and such a share of all work, ahead of others.
 std::vector<Index> far_before(const std::vector<double>& work, Index tasks, double share) {
   const double ahead = share * std::accumulate(work.begin(), work.end(), 0.0);
@@ -202,6 +102,16 @@ std::vector<Index> far_before(const std::vector<double>& work, Index tasks, doub
     before += own;
   }
   return after;
+}
+
+/// Nothing goes on beside a front that all threads can share.
+void set_apart(const Rehearsal& rehearsal, std::vector<Index>& after) {
+  Index least = 0;
+  for (std::size_t k = 0; k < after.size(); ++k) {
+    const bool alone = rehearsal.shared_by_all(static_cast<Index>(k));
+    after[k] = std::max(alone ? static_cast<Index>(k) : after[k], least);
+    if (alone) least = static_cast<Index>(k) + 1;
+  }
 }
 
 /// First fit among blocks that are in use until the fronts that take them in have surely ended.
@@ -344,9 +254,15 @@ NumericPlan plan_numeric(const Symbolic& s, int threads) {
     };
     const NumericPlan nested = plan;
     double lowest = price(plan);
-    for (const auto& [tasks, ahead] : {std::pair{4, 1.0 / 16}, {2, 1.0 / 64}, {1, 0.0}}) {
+    struct Ahead {
+      int tasks;
+      double share;
+      bool alone;
+    };
+    for (const Ahead ahead : {Ahead{4, 1.0 / 16, false}, {2, 1.0 / 64, false}, {1, 0, false}, {2, 1.0 / 64, true}}) {
       NumericPlan other = nested;
-      other.after = far_before(work, tasks * threads, ahead * threads);
+      other.after = far_before(work, ahead.tasks * threads, ahead.share * threads);
+      if (ahead.alone) set_apart(rehearsal, other.after);
       NumericPlan in_order = other;
       place_in_order(s, in_order);
       if (in_order.shared_elements < other.shared_elements) other = std::move(in_order);

@@ -2,14 +2,14 @@
 // How threads divide a tree of fronts, and where contribution blocks are: from the pattern alone, whatever comes when.
 //
 // A range is some whole subtrees, each a small part of all work, factored by one thread; its contribution blocks are on
-// that thread's stack. What ranges hand up, and what fronts above them leave, has a place that is fixed, too. Either
+// that thread's stack. Ranges and fronts above them are tasks in postorder, and none begins before all have ended that
+// are far before it (`after`); how far is what a rehearsal finds best for time and memory. What ranges hand up, and what
+// fronts above them leave, has a place that is fixed, too, either
 //
 //     children's places side by side  | a | b | c |
 //     the parent's over them          | parent  |      its children are assembled before it is there
 //
-// or ranges and fronts above them are tasks in postorder, and none begins before all have ended that are far before it
-// (`after`), so that places are used again by whatever comes that much later. This way is taken where it needs no more
-// memory and a rehearsal says that it keeps no thread waiting; "far" is as little as that allows.
+// or, where that needs less, places that are used again by whatever comes so much later.
 #pragma once
 
 #include <vector>

@@ -225,7 +225,11 @@ class NumericTasks {
     switch (task.kind) {
       case Kind::range: {
         const NumericPlan::Range& range = plan_.ranges[at(task.front)];
+        Index cols = 0;
+        for (Index f = range.first; f <= range.last; ++f) cols = std::max(cols, s_.fronts[at(f)].cols);
+        borrow(worker.result, cols);
         n_.factor_range(range.first, range.last, worker);
+        give_back(worker.result);
         return;
       }
       case Kind::front: return begin(task.front, worker);
@@ -247,13 +251,7 @@ class NumericTasks {
     u.matrix = n_.matrix_of(f, u.layout);
     u.rule = n_.drop_rule(f, worker);
     u.exponents.swap(worker.exponents);
-    {
-      const std::lock_guard lock(mutex_);
-      if (!spare_.empty()) {
-        u.result = std::move(spare_.back());
-        spare_.pop_back();
-      }
-    }
+    borrow(u.result, u.matrix.cols);
     u.result.plan(u.matrix, n_.options_.keep_q || n_.rhs_);
     u.matrix.begin = u.result.begin.data();
     u.matrix.a = take_front(u.matrix.elements(), worker);
@@ -274,8 +272,24 @@ class NumericTasks {
     Upper& u = upper(f);
     n_.store(f, u.matrix, u.result, worker);
     give_back_front(std::exchange(u.matrix.a, nullptr));
+    give_back(u.result);
+  }
+
+  /// One for a front of so many columns: the least that is large enough, else the largest.
+  void borrow(FrontResult<T>& result, Index cols) {
     const std::lock_guard lock(mutex_);
-    spare_.push_back(std::move(u.result));
+    if (spare_.empty()) return;
+    std::size_t best = 0;
+    for (std::size_t k = 1; k < spare_.size(); ++k) {
+      const Index most = spare_[best].most_cols(), other = spare_[k].most_cols();
+      if (most < cols ? other > most : other >= cols && other < most) best = k;
+    }
+    result = std::move(spare_[best]);
+    spare_.erase(spare_.begin() + static_cast<std::ptrdiff_t>(best));
+  }
+  void give_back(FrontResult<T>& result) {
+    const std::lock_guard lock(mutex_);
+    spare_.push_back(std::exchange(result, {}));
   }
 
   Index end_of(const Upper& u, std::size_t panel) const {
@@ -350,7 +364,8 @@ class NumericTasks {
     if (!u.chain_busy) {
       bool free = true;
       if (next >= 2 && next < all) {
-        const Index first = u.result.panels[next].col / large_front_block, last = (end_of(u, next) - 1) / large_front_block;
+        const Index first = u.result.panels[next].col / large_front_block;
+        const Index last = (end_of(u, next) - 1) / large_front_block;
         for (Index b = first; b <= last; ++b) free = free && u.updated[at(b)] >= next - 1;
       }
       if (free) {
