@@ -23,12 +23,12 @@ std::int32_t lane_of(const FrontLaunch& launch) {
   switch (launch.step) {
     case FrontStep::lay_out:
     case FrontStep::assemble: return 0;
-    case FrontStep::pair: return 5;
-    case FrontStep::wide: return launch.blocks > 2 ? 5 : 4;
+    case FrontStep::pair:
+    case FrontStep::wide: return launch.blocks > 8 ? 6 : launch.blocks > 2 ? 7 : 5;
     case FrontStep::narrow:
-    case FrontStep::closing: return launch.blocks > 8 ? 1 : launch.blocks > 2 ? 2 : 3;
-    case FrontStep::whole: return launch.max_elements > 8192 ? 6 : launch.max_elements > 3072 ? 5 : 4;
-    default: return launch.max_rows > 1024 ? 1 : launch.max_rows > 256 ? 2 : 3;
+    case FrontStep::closing: return launch.blocks > 8 ? 1 : launch.blocks > 2 ? 3 : 4;
+    case FrontStep::whole: return launch.max_elements > 8192 ? 7 : launch.max_elements > 3072 ? 6 : 5;
+    default: return launch.max_rows > 4096 ? 1 : launch.max_rows > 1024 ? 2 : launch.max_rows > 256 ? 3 : 4;
   }
 }
 

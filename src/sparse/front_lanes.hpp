@@ -6,8 +6,8 @@
 // depend on.
 //
 //   lane 0      layouts and assembly
-//   lanes 1-3   narrow updates, panels, closing, finish: of tall, middling, low fronts        these go first
-//   lanes 4-6   wide updates, whole fronts                                                    these fill the device
+//   lanes 1-4   narrow updates, panels, closing, finish: from tall to low fronts             these go first
+//   lanes 5-7   wide updates, whole fronts                                                    these fill the device
 //
 // Time is linear in tasks, but for a sorted table of what lies where.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace qrane::sparse {
 
-inline constexpr int urgent_lanes = 4, front_lanes = 7;
+inline constexpr int urgent_lanes = 5, front_lanes = 8;
 
 struct FrontLanes {
   std::vector<std::int32_t> lane;        ///< of each launch

@@ -50,6 +50,10 @@ struct Panel {
     live += is_live;
     live_set |= static_cast<unsigned>(is_live) << col;
   }
+  __device__ void take_back(int col) {
+    live -= is_live(col);
+    live_set &= ~(1u << col);
+  }
 };
 
 /// The panel but for its first strip into shared memory, with zeros up to a multiple of 8 rows; there after a barrier,
