@@ -54,6 +54,7 @@ TEST(SparseNumericPlan, NothingLiesWhereSomethingElseIsStillWanted) {
       ASSERT_EQ(plan.after.size(), tasks);
       std::vector<Left> left;
       const auto leave = [&](Index f, Index task) {
+        if (f == plan.stays) return;  // leaves nothing
         const Front& front = s.fronts[at(f)];
         const bool root = front.parent < 0;
         const Index cols = root ? front.cols : front.nonpivots();
@@ -70,6 +71,9 @@ TEST(SparseNumericPlan, NothingLiesWhereSomethingElseIsStillWanted) {
       for (std::size_t u = 0; u < plan.upper.size(); ++u) {
         task_of[at(plan.upper[u])] = plan.order_of_upper[u];
         leave(plan.upper[u], plan.order_of_upper[u]);
+      }
+      if (plan.stays >= 0) {
+        EXPECT_LT(s.fronts[at(plan.stays)].parent, 0);
       }
       for (Index task = 0; task < static_cast<Index>(tasks); ++task) {
         EXPECT_LE(plan.after[at(task)], task) << "the first that has not ended can always begin";

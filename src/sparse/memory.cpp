@@ -128,8 +128,21 @@ void Region::give_back_bytes(std::byte* p) noexcept {
   const auto [k, bytes] = used->second;
   used_.erase(used);
   Segment& s = segments_[k];
-  const Index begin = p - s.data.get();
-  Index end = begin + bytes;
+  add_free(s, p - s.data.get(), p - s.data.get() + bytes);
+}
+
+void Region::shrink_bytes(std::byte* p, Index bytes) {
+  bytes = round_up(std::max<Index>(bytes, 1), 64);
+  const std::lock_guard lock(mutex_);
+  auto& [k, size] = used_.at(p);
+  if (bytes >= size) return;
+  Segment& s = segments_[k];
+  add_free(s, p - s.data.get() + bytes, p - s.data.get() + size);
+  size = bytes;
+}
+
+/// Neighbours merge.
+void Region::add_free(Segment& s, Index begin, Index end) {
   auto next = s.free.lower_bound(begin);
   if (next != s.free.end() && next->first == end) {
     end += next->second;

@@ -87,6 +87,11 @@ class Region {
   void give_back(T* p) noexcept {
     if (p) give_back_bytes(reinterpret_cast<std::byte*>(p));
   }
+  /// A block keeps its first elements only.
+  template <class T>
+  void shrink(T* p, Index count) {
+    shrink_bytes(reinterpret_cast<std::byte*>(p), count * static_cast<Index>(sizeof(T)));
+  }
 
  private:
   struct Segment {
@@ -97,6 +102,8 @@ class Region {
   };
   std::byte* take_bytes(Index bytes, bool may_grow);
   void give_back_bytes(std::byte* p) noexcept;
+  void shrink_bytes(std::byte* p, Index bytes);
+  void add_free(Segment& s, Index begin, Index end);
 
   Budget& budget_;
   Index segment_bytes_, used_bytes_;

@@ -16,14 +16,25 @@ namespace {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-constexpr Index large_front_entries = Index{1} << 15;
-
 /// Of the largest front; its columns may be less high.
 template <class T>
 Index largest_bytes(const Symbolic& s) {
   Index largest = 0;
   for (const Front& f : s.fronts) largest = std::max(largest, leading_dimension<T>(f.rows) * f.cols);
   return largest * static_cast<Index>(sizeof(T));
+}
+
+/// Of fronts that are surely there: the largest within its staircase.
+template <class T>
+Index surely_used_bytes(const Symbolic& s) {
+  Index most = 0;
+  for (const Front& f : s.fronts) {
+    if (f.entries() <= most) continue;
+    Index sum = 0;
+    for (Index j = 0; j < f.cols; ++j) sum += std::min(f.rows, std::max(s.stair[at(f.cols_begin + j)], j + 1));
+    most = std::max(most, sum);
+  }
+  return most * static_cast<Index>(sizeof(T));
 }
 
 /// Room for fronts, and for threads' stacks; the system gives what is touched.
@@ -54,7 +65,7 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
       threads_(useful_threads(*symbolic_, threads)),
       plan_(plan_numeric(*symbolic_, threads_)),
       budget_(options.memory_limit_bytes),
-      region_(budget_, segment_bytes<T>(*symbolic_, plan_, threads_), largest_bytes<T>(*symbolic_) / 2),
+      region_(budget_, segment_bytes<T>(*symbolic_, plan_, threads_), surely_used_bytes<T>(*symbolic_)),
       pools_(pools) {
   const Symbolic& s = *symbolic_;
   try {
@@ -86,6 +97,7 @@ void Numeric<T>::reset() noexcept {
     worker.cb_stack.clear();
     if (worker.large_front) region_.give_back(std::exchange(worker.large_front, nullptr));
   }
+  region_.give_back(std::exchange(root_, nullptr));
 }
 
 template <class T>
@@ -281,10 +293,12 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
   }
   Index size = stored.r_rows * shape.nonpivots();
   for (Index j = 0; j < shape.pivots; ++j) size += stored.live(j);
-  stored.r = shape.parent < 0 ? left_of(f, size, worker) : kept_[at(f)].r.of(worker.kept, size);
+  stored.r = f == plan_.stays   ? front.a
+             : shape.parent < 0 ? left_of(f, size, worker)
+                                : kept_[at(f)].r.of(worker.kept, size);
   const Index cb_size = stored.cb_rows * shape.nonpivots() - stored.cb_rows * (stored.cb_rows - 1) / 2;
   if (shape.parent >= 0 && cb_size > 0) stored.cb = left_of(f, cb_size, worker);
-  T* r = stored.r;
+  T* r = stored.r;  // where it is the front's own place: column by column never beyond what has been read
   T* cb = stored.cb;
   for (const FrontPanel& panel : result.panels) {
     for (Index j = panel.col; j < panel.col + panel.cols; ++j) {
@@ -302,6 +316,21 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
   }
 }
 
+/// A stored front's memory, but for R that stays there.
+template <class T>
+void Numeric<T>::leave_front(Index f, T* front) {
+  if (f != plan_.stays) {
+    give_back_front(front);
+    return;
+  }
+  const StoredFront<T>& stored = stored_[at(f)];
+  Index size = 0;
+  for (Index j = 0; j < symbolic_->fronts[at(f)].cols; ++j) size += stored.height(j, symbolic_->fronts[at(f)].pivots);
+  region_.shrink(front, size);
+  give_back_front(nullptr);  // some of it was
+  root_ = front;
+}
+
 /// Fronts first .. last in postorder, whole subtrees, on one thread.
 template <class T>
 void Numeric<T>::factor_range(Index first, Index last, Worker& worker) {
@@ -312,7 +341,7 @@ void Numeric<T>::factor_range(Index first, Index last, Worker& worker) {
     worker.result.plan(front, options_.keep_q || rhs_);
     front.begin = worker.result.begin.data();
     const Index size = front.elements();
-    if (worker.front.fits(size))
+    if (f != plan_.stays && worker.front.fits(size))
       front.a = worker.front.push(size);
     else
       front.a = worker.large_front = take_front(size, worker);
@@ -329,7 +358,7 @@ void Numeric<T>::factor_range(Index first, Index last, Worker& worker) {
     factor_front(front, worker.result, drop_rule(f, worker), worker.scratch);
     store(f, front, worker.result, worker);
     worker.front.clear();
-    if (worker.large_front) give_back_front(std::exchange(worker.large_front, nullptr));
+    if (worker.large_front) leave_front(f, std::exchange(worker.large_front, nullptr));
     progress_->add(shape.flops);
   }
 }

@@ -6,11 +6,11 @@
 // it is factored while the rest is still being updated (numeric_tasks.cpp). Each number is computed by the same
 // operations in the same order however threads fall: results repeat for a given number of threads.
 //
-// Memory: contribution blocks, and R of roots, are where numeric_plan.hpp puts them. A thread has a place for small fronts,
-// one at a time; large ones, and all fronts above the ranges, have a block of a region each. So have threads' stacks,
-// which fronts above the ranges take over when all ranges are done. R of other fronts, and Q if it
-// is kept, are pieces of arenas. All of it stays with the object and is used again: after the first run a front for
-// which there is no room waits until there is.
+// Memory: contribution blocks, and R of roots, are where numeric_plan.hpp puts them; R of a large root stays where that
+// was a front. A thread has a place for small fronts, one at a time; large ones, and all fronts above the ranges, have a
+// block of a region each. So have threads' stacks, which fronts above the ranges take over when all ranges are done. R of
+// other fronts, and Q if it is kept, are pieces of arenas. All of it stays with the object and is used again: after the
+// first run a front for which there is no room waits until there is.
 #pragma once
 
 #include <algorithm>
@@ -98,6 +98,7 @@ class Numeric final : public Factors<T> {
   void factor_all();
   T* take_front(Index count, Worker& worker);
   void give_back_front(T* front) noexcept;
+  void leave_front(Index f, T* front);
   T* left_of(Index f, Index count, Worker& worker);
   void reset() noexcept;
   bool wants_rows() const { return options_.keep_q || rhs_; }
@@ -106,6 +107,7 @@ class Numeric final : public Factors<T> {
   NumericPlan plan_;
   Budget budget_;
   Region region_;  // fronts
+  T* root_ = nullptr;  // of the region: R of NumericPlan::stays
   AlignedBytes shared_;              // what has a place in the plan
   Mark shared_mark_, stack_mark_;    // stack: of a single thread
   std::vector<KeptFront<T>> kept_;

@@ -15,8 +15,10 @@ namespace {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-/// Most elements of the contribution block, or of a root's R, at any rank.
-Index most_left(const Front& front) {
+/// Most elements of the contribution block, or of a root's R, at any rank; none of a root that stays.
+Index most_left(const Symbolic& s, const NumericPlan& plan, Index f) {
+  if (f == plan.stays) return 0;
+  const Front& front = s.fronts[at(f)];
   const bool root = front.parent < 0;
   const Index cols = root ? front.cols : front.nonpivots();
   const Index rows = root ? std::min(front.rows_bound, front.pivots) : front.cb_rows_bound;
@@ -155,7 +157,7 @@ void place_nested(const Symbolic& s, NumericPlan& plan) {
   std::vector<Index> area(at(count), 0), next(at(count), 0);  // next: of a front's area, what its children have not
   for (Index f = 0; f < count; ++f) {
     if (!placed[at(f)]) continue;
-    area[at(f)] = std::max(area[at(f)], most_left(s.fronts[at(f)]));
+    area[at(f)] = std::max(area[at(f)], most_left(s, plan, f));
     if (const Index parent = s.fronts[at(f)].parent; parent >= 0) area[at(parent)] += area[at(f)];
   }
   plan.shared_elements = 0;
@@ -180,12 +182,12 @@ void place_in_order(const Symbolic& s, NumericPlan& plan) {
       const Index parent = s.fronts[at(*first)].parent;
       const auto last = std::find_if(first, end, [&](Index f) { return s.fronts[at(f)].parent != parent; });
       Index size = 0;
-      for (auto f = first; f != last; ++f) size += most_left(s.fronts[at(*f)]);
+      for (auto f = first; f != last; ++f) size += most_left(s, plan, *f);
       Index next = parent < 0 ? 0 : places.take(size, task, none, parent, last_of(parent));
       for (; first != last; ++first) {
         if (parent < 0) continue;
         plan.place[at(*first)] = next;
-        next += most_left(s.fronts[at(*first)]);
+        next += most_left(s, plan, *first);
       }
     }
   };
@@ -194,14 +196,14 @@ void place_in_order(const Symbolic& s, NumericPlan& plan) {
     const Index f = plan.upper[u], task = plan.order_of_upper[u], parent = s.fronts[at(f)].parent;
     for (; r < plan.ranges.size() && plan.order_of_range[r] < task; ++r)
       leave_range(plan.ranges[r], plan.order_of_range[r]);
-    plan.place[at(f)] = places.take(most_left(s.fronts[at(f)]), task, f, parent, last_of(parent));
+    plan.place[at(f)] = places.take(most_left(s, plan, f), task, f, parent, last_of(parent));
   }
   plan.shared_elements = places.most();
   for (const NumericPlan::Range& range : plan.ranges)
     for (const Index f : range.roots) {
       if (s.fronts[at(f)].parent >= 0) continue;
       plan.place[at(f)] = plan.shared_elements;
-      plan.shared_elements += most_left(s.fronts[at(f)]);
+      plan.shared_elements += most_left(s, plan, f);
     }
 }
 
@@ -212,9 +214,9 @@ Index highest_stack(const Symbolic& s, const NumericPlan& plan, const NumericPla
     const Front& front = s.fronts[at(f)];
     for (Index c = 0; c < front.child_count; ++c) {
       const Index child = s.children[at(front.child_begin + c)];
-      if (plan.place[at(child)] < 0) used -= most_left(s.fronts[at(child)]);
+      if (plan.place[at(child)] < 0) used -= most_left(s, plan, child);
     }
-    if (plan.place[at(f)] < 0) used += most_left(front);
+    if (plan.place[at(f)] < 0) used += most_left(s, plan, f);
     highest = std::max(highest, used);
   }
   return highest;
@@ -241,6 +243,10 @@ NumericPlan plan_numeric(const Symbolic& s, int threads) {
   plan.place.assign(at(count), -1);
   if (threads > 1) {
     divide(s, threads, plan);
+    const auto is_root = [&](Index f) { return s.fronts[at(f)].parent < 0; };
+    if (!plan.upper.empty() && plan.upper.back() == count - 1 &&
+        std::count_if(plan.upper.begin(), plan.upper.end(), is_root) == 1)
+      plan.stays = count - 1;
     const std::vector<double> work = number_tasks(s, plan);
     plan.after.assign(work.size(), 0);
     place_nested(s, plan);
@@ -273,6 +279,8 @@ NumericPlan plan_numeric(const Symbolic& s, int threads) {
     }
   } else if (count > 0) {
     plan.ranges.push_back({0, count - 1, {}});
+    const Front& last = s.fronts.back();
+    if (last.parent < 0 && last.rows * last.cols > large_front_entries) plan.stays = count - 1;
   }
   for (const NumericPlan::Range& range : plan.ranges)
     plan.stack_elements = std::max(plan.stack_elements, highest_stack(s, plan, range));

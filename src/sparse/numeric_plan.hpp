@@ -28,6 +28,9 @@ constexpr double large_front = 2e7;
 /// Columns of a block of it, one thread's at a time.
 constexpr Index large_front_block = 256;
 
+/// Entries from which a front of a range has no place of its thread's but one of the region.
+constexpr Index large_front_entries = Index{1} << 15;
+
 /// Of at most `threads` as many as have enough to do to pay for waking them.
 int useful_threads(const Symbolic& symbolic, int threads);
 
@@ -42,6 +45,7 @@ struct NumericPlan {
   std::vector<Index> order_of_upper, order_of_range;  ///< their numbers as tasks
   std::vector<Index> after;  ///< of each task: so many of the first must have ended when it begins; ascending
   std::vector<Index> place;     ///< of every front: first element of what it leaves in shared memory; -1: on a stack
+  Index stays = -1;  ///< a large root that is the last front: its R stays where the front was; -1: none
   Index shared_elements = 0;
   Index stack_elements = 0;  ///< of each thread
 };

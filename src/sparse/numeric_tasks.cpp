@@ -271,7 +271,7 @@ class NumericTasks {
   void finish(Index f, NumericWorker<T>& worker) {
     Upper& u = upper(f);
     n_.store(f, u.matrix, u.result, worker);
-    give_back_front(std::exchange(u.matrix.a, nullptr));
+    n_.leave_front(f, std::exchange(u.matrix.a, nullptr));
     give_back(u.result);
   }
 
