@@ -24,9 +24,9 @@ std::int32_t lane_of(const FrontLaunch& launch) {
     case FrontStep::lay_out:
     case FrontStep::assemble: return 0;
     case FrontStep::pair:
-    case FrontStep::wide: return launch.blocks > 8 ? 6 : launch.blocks > 2 ? 7 : 5;
+    case FrontStep::wide: return launch.blocks > 8 ? 6 : launch.blocks > 4 ? 7 : launch.blocks > 2 ? 8 : 5;
     case FrontStep::narrow:
-    case FrontStep::closing: return launch.blocks > 8 ? 1 : launch.blocks > 2 ? 3 : 4;
+    case FrontStep::closing: return launch.tall ? 1 : launch.blocks > 8 ? 2 : launch.blocks > 2 ? 3 : 4;
     case FrontStep::whole: return launch.max_elements > 8192 ? 7 : launch.max_elements > 3072 ? 6 : 5;
     default: return launch.max_rows > 4096 ? 1 : launch.max_rows > 1024 ? 2 : launch.max_rows > 256 ? 3 : 4;
   }

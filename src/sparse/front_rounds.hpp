@@ -59,6 +59,8 @@ struct FrontRoundsOptions {
 
 enum class FrontStep { lay_out, assemble, unpack, narrow, panel, closing, tail, finish, whole, pair, wide, pack };
 inline constexpr int front_steps = 12;
+/// Panels of more rows do not wait for those of other fronts.
+inline constexpr Index tall_rows = 4096;
 inline bool is_urgent(FrontStep step) { return step < FrontStep::whole; }
 
 /// Independent tasks first .. first + count - 1 of the step's list.
@@ -68,6 +70,7 @@ struct FrontLaunch {
   /// Largest rows_bound, cols + rhs_cols of all fronts of the class: a front is treated alike in whatever company.
   std::int32_t max_rows = 0, max_cols = 0;
   std::int32_t blocks = 1;  ///< updates: that share a task
+  bool tall = false;        ///< narrow and closing updates: by panels of more than tall_rows rows
   Index max_elements = 0;   ///< like max_rows, of rows_bound * (cols + rhs_cols)
 };
 

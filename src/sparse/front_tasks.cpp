@@ -10,7 +10,7 @@ namespace {
 
 using backend::FrontShape;
 
-static_assert(backend::front_update_blocks < 1 << front_classes);
+static_assert(backend::front_update_blocks == 1 << (front_classes - 2));  // one more class: of tall panels
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
@@ -25,6 +25,8 @@ int update_class(Index rows, Index strips, int most_blocks) {
   while (1 << k < most_blocks && rows >> k > most_rows) ++k;
   return k;
 }
+
+constexpr int tall_class = front_classes - 1;
 
 enum class TaskList { fronts, shares, panels, updates, pieces };
 TaskList list_of(FrontStep step) {
@@ -68,7 +70,10 @@ class TaskLister {
           if (launch.count == 0) continue;
           launch.step = static_cast<FrontStep>(step);
           const TaskList list = list_of(launch.step);
-          if (list == TaskList::updates) launch.blocks = 1 << its_class;
+          if (list == TaskList::updates) {
+            launch.tall = its_class == tall_class;
+            launch.blocks = launch.tall ? o_.update_blocks : 1 << its_class;
+          }
           LargestFront largest = list == TaskList::updates || is_common(launch.step)
                                 ? largest_of_all
                                 : courses_.largest[launch.step == FrontStep::whole][its_class];
@@ -126,7 +131,10 @@ class TaskLister {
     };
     const auto update = [&](std::int32_t round, FrontStep step, std::int32_t panel, Index first, Index last) {
       const Index cols = step == FrontStep::pair ? o_.pair_cols : o_.update_cols;
-      const int share = update_class(full_height(k, panel), ceil_div(last - first, cols), o_.update_blocks);
+      const Index rows = full_height(k, panel);
+      const bool urgent = step == FrontStep::narrow || step == FrontStep::closing;
+      const int share = urgent && rows > tall_rows ? tall_class
+                                                   : update_class(rows, ceil_div(last - first, cols), o_.update_blocks);
       for (; first < last; first += cols)
         visit(round, step, share,
               backend::FrontUpdateTask{front, panel, static_cast<std::int32_t>(first),

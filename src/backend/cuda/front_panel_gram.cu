@@ -71,16 +71,17 @@ struct Small {
   double gram[own_rows], top[own_rows];
 };
 
-/// 1 / x and 1 / sqrt(x) of normal numbers, beginning from what 20 bits say: nothing else has so few steps.
+/// 1 / x and 1 / sqrt(x) of normal numbers, beginning from what 20 bits say: nothing else has so few steps. Volatile: begun
+/// at once, and not in branches, in which one would wait for another.
 __device__ inline double reciprocal(double x) {
   double y;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  asm volatile("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
   const double e = fma(-x, y, 1.0);
   return fma(fma(e, e, e), y, y);
 }
 __device__ inline double reciprocal_root(double x) {
   double y;
-  asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  asm volatile("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
   const double e = fma(-x * y, y, 1.0);
   return fma(fma(0.375, e, 0.5), y * e, y);
 }
@@ -127,18 +128,19 @@ __device__ int sweep(PanelOfFloat& panel, Shared& s, Small& a, unsigned& bent_se
       bent_set &= ~(1u << last);
       return last;
     }
+    const int col = min(next, panel.cols - 1);
+    const double alpha = row_of_top[last & 31], e = row_of_top[lane], square = row_of_gram[col], g = row_of_gram[lane];
+    const double size = bent ? fabs(alpha) + norm : 1.0;
+    const double inverse_square = reciprocal(square), inverse = copysign(reciprocal(size), alpha);
+    const double next_root = reciprocal_root(square);
     // the last column's reflector and the first rows
-    const double alpha = row_of_top[last & 31], e = row_of_top[lane];
-    const double inverse = bent ? copysign(reciprocal(fabs(alpha) + norm), alpha) : 0.0;
     const double r_lane = lane == last ? -copysign(norm, alpha) : row * -copysign(root, alpha);
     const double w = bent && lane > last ? e - r_lane : 0.0, step = w * inverse;
     // the next column and the Gram matrix
-    const int col = min(next, panel.cols - 1);
-    const double square = row_of_gram[col], g = row_of_gram[lane];
     const bool has_row = more && panel.live < panel.room;
     const bool next_live = has_row && !(square <= s.limit_square[col]);
     const bool next_bent = next_live && !(square <= s.neglected[col]);
-    const double product = g * reciprocal(square), gram_step = next_bent && lane > next ? product : 0.0;
+    const double gram_step = next_bent && lane > next ? g * inverse_square : 0.0;
 #pragma unroll
     for (int r = 0; r < own_rows; ++r) {
       const int i = warp + warps * r;
@@ -158,7 +160,7 @@ __device__ int sweep(PanelOfFloat& panel, Shared& s, Small& a, unsigned& bent_se
     } else if (!more) {
       return panel.cols;
     }
-    root = reciprocal_root(square);
+    root = next_root;
     norm = square * root;
     row = g;
     const float most = next_bent ? most_growth * static_cast<float>(norm) : s.most_reach[col];
