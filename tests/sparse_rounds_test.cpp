@@ -213,6 +213,14 @@ TEST(FrontRounds, ProcessorsArePredictedByRoundsAndFlops) {
     for (Front& front : changed.fronts) front.flops *= flops / s.facts.flops;
     return changed;
   };
+  tuning::SparseTuning seconds;  // a second for each round, nothing for all else
+  seconds.round_seconds = seconds.idle_seconds = 1;
+  seconds.device_flops = 1e300;
+  const double rounds = predict_seconds(s, seconds, 16, 8).device;
+  EXPECT_EQ(rounds, static_cast<double>(longest_path(s, 32, 0)));
+  seconds.idle_seconds = 0;  // of panels that rows reach with full rank
+  EXPECT_LE(predict_seconds(s, seconds, 16, 8).device, rounds);
+  EXPECT_GE(predict_seconds(s, seconds, 16, 8).device, 1);
   const Symbolic small = with_flops(1e5), large = with_flops(1e11);
   EXPECT_LT(predict_seconds(small, tuning, 16, 8).cpu, predict_seconds(small, tuning, 16, 8).device);
   EXPECT_LT(predict_seconds(large, tuning, 16, 8).device, predict_seconds(large, tuning, 16, 8).cpu);
