@@ -11,6 +11,7 @@
 #include "api/updates.hpp"
 #include "dense/batch_solve.hpp"
 #include "dense/consume.hpp"
+#include "dense/kept.hpp"
 #include "dense/least_squares.hpp"
 #include "dense/svd.hpp"
 #include "rpca/robust_pca.hpp"
@@ -285,7 +286,8 @@ class QRStateOf final : public QRState<T> {
 template <class B>
 class EngineBase : public Engine {
  public:
-  explicit EngineBase(typename B::Queue queue) : queue_(std::move(queue)) {}
+  explicit EngineBase(typename B::Queue queue)
+      : queue_(std::move(queue)), kept_(queue_.available_bytes() / share_of_kept) {}
   void synchronize() override { queue_.synchronize(); }
   double time_ms(const std::function<void()>& fn) override {
     const auto begin = queue_.record();
@@ -294,8 +296,11 @@ class EngineBase : public Engine {
     return queue_.elapsed_ms(begin, end);
   }
   std::shared_ptr<const tuning::Tables> tuning() const override { return tuning_; }
-  void set_tuning(std::shared_ptr<const tuning::Tables> tables) override { tuning_ = std::move(tables); }
-  void load_tuning() override { tuning_ = tuning::load(this->info(), limits(4), limits(8)); }
+  void set_tuning(std::shared_ptr<const tuning::Tables> tables) override {
+    (void)kept_.give_back();  // of other plans
+    tuning_ = std::move(tables);
+  }
+  void load_tuning() override { set_tuning(tuning::load(this->info(), limits(4), limits(8))); }
   int host_threads() const override {
     if constexpr (requires { queue_.threads(); })
       return queue_.threads();
@@ -318,8 +323,10 @@ class EngineBase : public Engine {
     return p;
   }
   typename B::Queue queue_;
+  dense::Kept<B> kept_;
 
  private:
+  static constexpr Index share_of_kept = 16;
   std::shared_ptr<const tuning::Tables> tuning_;
 };
 
@@ -382,14 +389,14 @@ class ScalarPart : public Base {
 
   LeastSquaresResult<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
                                       const LeastSquaresOptions& options) override {
-    return dense::least_squares<B, T>(this->queue_, this->template profile<T>(), a, b, options);
+    return dense::least_squares<B, T>(this->queue_, this->template profile<T>(), this->kept_, a, b, options);
   }
   std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) override {
     dense::check_view("A", a);
     return std::make_unique<PivotedStateOf<B, T>>(this->queue_, this->template profile<T>(), a, options);
   }
   Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) override {
-    return dense::svd<B, T>(this->queue_, this->template profile<T>(), a, options);
+    return dense::svd<B, T>(this->queue_, this->template profile<T>(), this->kept_, a, options);
   }
   RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) override {
     return rpca::robust_pca<B, T>(this->queue_, this->template profile<T>(), m, options);
@@ -398,11 +405,13 @@ class ScalarPart : public Base {
                                                      const sparse::NumericOptions& options, Index rhs_cols,
                                                      T) override {
     (void)this->template profile<T>();  // refuses double where there is none
+    (void)this->kept_.give_back();      // stages are planned from what is free
     return make_device_factors<B, T>(this->queue_, std::move(symbolic), options, rhs_cols);
   }
   std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic, const sparse::NumericOptions& options,
                                           Index rhs_cols, T) override {
     (void)this->template profile<T>();
+    (void)this->kept_.give_back();
     return plan_device_stages<B, T>(this->queue_, symbolic, options, rhs_cols);
   }
 };

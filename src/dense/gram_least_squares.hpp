@@ -19,6 +19,7 @@
 
 #include <qrane/least_squares.hpp>
 
+#include "dense/kept.hpp"
 #include "dense/rank.hpp"
 
 namespace qrane::dense {
@@ -91,7 +92,7 @@ void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>&
 /// Nothing where A is too ill-conditioned for this way. a, b: device, column-major.
 template <class B, class T>
 std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile,
-                                                        const backend::DeviceMatrix<B, T>& a,
+                                                        Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
                                                         const backend::DeviceMatrix<B, T>& b,
                                                         const SolveOptions& options, Memory where)
   requires HasGramSolve<B, T>
@@ -99,8 +100,8 @@ std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue
   const Index m = a.rows, n = a.cols, nrhs = b.cols;
   Carver<B> sizes;
   const GramLeastSquares<B, T> counted(sizes, queue, m, n, nrhs);
-  const Buffer<B> memory(queue, sizes.used());
-  Carver<B> carver(memory.template as<std::byte>());
+  auto memory = kept.memory(queue, sizes.used());
+  Carver<B> carver(memory->template as<std::byte>());
   const GramLeastSquares<B, T> work(carver, queue, m, n, nrhs);
   Matrix<T> x = device_matrix<B, T>(queue, n, nrhs);
   const backend::DeviceMatrix<B, T> device_x = as_device<B>(x.view());
@@ -108,7 +109,10 @@ std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue
 
   std::vector<double> facts(static_cast<std::size_t>(work.facts_count));
   queue.download(work.facts, facts.data(), work.facts_count);
-  if (static_cast<std::int32_t>(std::bit_cast<std::int64_t>(facts.back())) != 0) return std::nullopt;
+  if (static_cast<std::int32_t>(std::bit_cast<std::int64_t>(facts.back())) != 0) {
+    memory.keep();
+    return std::nullopt;
+  }
   LeastSquaresResult<T> out;
   out.solution.rank = out.solution.full = n;
   out.solution.condition = facts[0];
@@ -133,6 +137,7 @@ std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue
   for (Index c = 0; c < nrhs; ++c)
     out.residual_norms.data()[c] = std::sqrt(facts[static_cast<std::size_t>(work.first_square + c)]);
   out.solution.x = where == Memory::host ? export_matrix<B, T>(queue, device_x, where) : std::move(x);
+  memory.keep();
   return out;
 }
 

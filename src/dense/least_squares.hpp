@@ -10,6 +10,7 @@
 
 #include "dense/consume.hpp"
 #include "dense/gram_least_squares.hpp"
+#include "dense/kept.hpp"
 
 namespace qrane::dense {
 
@@ -136,7 +137,7 @@ struct OnDevice {
 
 /// QR of a tall A, then x. Where Q comes out explicit from Cholesky QR it is the faster way to Qᵀ b too.
 template <class B, class T>
-Solution<T> solve_tall(typename B::Queue& queue, const plan::DeviceProfile& profile,
+Solution<T> solve_tall(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
                        const backend::DeviceMatrix<B, T>& a, MatrixView<const T> b, const LeastSquaresOptions& options) {
   Options wish;
   wish.algorithm = options.algorithm;
@@ -145,16 +146,18 @@ Solution<T> solve_tall(typename B::Queue& queue, const plan::DeviceProfile& prof
     const Plan thin = plan::make_plan(profile, a.rows, a.cols, 1, sizeof(T), wish);
     if (thin.algorithm != Algorithm::cholesky_qr) wish.q = QForm::implicit;
   }
-  Factorization<B, T> f(queue, plan::make_plan(profile, a.rows, a.cols, 1, sizeof(T), wish));
-  f.run(a);
-  RankView<B, T> rank(f);
-  return solve<B, T>(f, rank, profile, b, options.solve, b.memory);
+  auto f = kept.template factorization<T>(queue, profile, a.rows, a.cols, wish);
+  f->run(a);
+  RankView<B, T> rank(*f);
+  Solution<T> out = solve<B, T>(*f, rank, profile, b, options.solve, b.memory);
+  f.keep();
+  return out;
 }
 
 /// The Gram matrix's way, for the shapes it is good for and where nobody asks for another.
 template <class B, class T>
 std::optional<LeastSquaresResult<T>> try_gram(typename B::Queue& queue, const plan::DeviceProfile& profile,
-                                              const backend::DeviceMatrix<B, T>& a,
+                                              Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
                                               const backend::DeviceMatrix<B, T>& b, const LeastSquaresOptions& options,
                                               Memory where) {
   if constexpr (HasGramSolve<B, T> && sizeof(T) == 4) {
@@ -162,14 +165,15 @@ std::optional<LeastSquaresResult<T>> try_gram(typename B::Queue& queue, const pl
     const Index n = a.cols, widest = std::min<Index>(queue.max_solve_gram(), profile.limits.max_cholesky);
     if (options.algorithm == Algorithm::automatic && n > 0 && n <= widest && a.rows >= 2 * n && b.cols > 0 &&
         b.cols <= most_rhs)
-      return gram_least_squares<B, T>(queue, profile, a, b, options.solve, where);
+      return gram_least_squares<B, T>(queue, profile, kept, a, b, options.solve, where);
   }
   return std::nullopt;
 }
 
 template <class B, class T>
-LeastSquaresResult<T> least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixView<const T> a,
-                                    MatrixView<const T> b, const LeastSquaresOptions& options) {
+LeastSquaresResult<T> least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
+                                    MatrixView<const T> a, MatrixView<const T> b,
+                                    const LeastSquaresOptions& options) {
   check_view("A", a);
   check_view("b", b);
   detail::check(b.rows == a.rows, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ", a.rows);
@@ -181,20 +185,21 @@ LeastSquaresResult<T> least_squares(typename B::Queue& queue, const plan::Device
   }
   LeastSquaresResult<T> out;
   if (m >= n) {
-    if (auto solved = try_gram<B, T>(queue, profile, matrix.matrix, right.matrix, options, b.memory)) {
+    if (auto solved = try_gram<B, T>(queue, profile, kept, matrix.matrix, right.matrix, options, b.memory)) {
       solved->from_gram = true;
       return std::move(*solved);
     }
-    out.solution = solve_tall<B, T>(queue, profile, matrix.matrix, b, options);
+    out.solution = solve_tall<B, T>(queue, profile, kept, matrix.matrix, b, options);
   } else {
     Options wish;
     wish.algorithm = options.algorithm;
     const Temporary<B, T> transposed(queue, n, m);
     queue.transpose(matrix.matrix, transposed.matrix);
-    Factorization<B, T> f(queue, plan::make_plan(profile, n, m, 1, sizeof(T), wish));
-    f.run(transposed.matrix);
-    RankView<B, T> rank(f);
-    out.solution = solve_transposed<B, T>(f, rank, right.matrix, options.solve, b.memory);
+    auto f = kept.template factorization<T>(queue, profile, n, m, wish);
+    f->run(transposed.matrix);
+    RankView<B, T> rank(*f);
+    out.solution = solve_transposed<B, T>(*f, rank, right.matrix, options.solve, b.memory);
+    f.keep();
   }
   const OnDevice<B, T> x(queue, std::as_const(out.solution.x).view());
   out.residual_norms = residual_norms<B, T>(queue, matrix.matrix, x.matrix, right.matrix);

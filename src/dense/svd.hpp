@@ -11,6 +11,7 @@
 #include <qrane/svd.hpp>
 
 #include "dense/consume.hpp"
+#include "dense/kept.hpp"
 
 namespace qrane::dense {
 
@@ -51,8 +52,8 @@ class TallSvd {
   using Mat = backend::DeviceMatrix<B, T>;
 
   /// a: m x n, m >= n, only read, and kept in place by the caller.
-  TallSvd(Queue& queue, const plan::DeviceProfile& profile, const Mat& a, const SvdOptions& options)
-      : queue_(queue), profile_(profile), a_(a), options_(options) {
+  TallSvd(Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept, const Mat& a, const SvdOptions& options)
+      : queue_(queue), profile_(profile), kept_(kept), a_(a), options_(options) {
     if (options.vectors) u_ = device_matrix<B, T>(queue, a.rows, a.cols);
   }
 
@@ -75,6 +76,10 @@ class TallSvd {
     return failed != 0;
   }
   void run_again() { through_r(); }
+  /// All went well.
+  void keep() {
+    if (memory_) memory_->keep();
+  }
 
   /// U, m x n, in the device's memory. Wants vectors, as v_transposed does.
   Matrix<T>& u() { return u_; }
@@ -97,6 +102,11 @@ class TallSvd {
 
  private:
   Matrix<T> narrowed(const backend::DeviceMatrix<B, double>& a, Memory where) {
+    if (where == Memory::device) {
+      Matrix<T> out = device_matrix<B, T>(queue_, a.rows, a.cols);
+      queue_.narrow(a, as_device<B>(out.view()), backend::Part::all);
+      return out;
+    }
     Temporary<B, T> out(queue_, a.rows, a.cols);
     queue_.narrow(a, out.matrix, backend::Part::all);
     return export_matrix<B, T>(queue_, out.matrix, where);
@@ -110,26 +120,35 @@ class TallSvd {
         sigma_ = carver.template take<double>(n);
         work_ = carver.template take<double>(queue_.small_svd_work(n));
         failed_ = carver.template take<std::int32_t>(8);
+        scratch_.bytes = takes_gram() ? std::clamp(8 * a_.rows * n, Index{1} << 20, plenty) : 0;
+        scratch_.data = carver.template take<std::byte>(scratch_.bytes);
       };
       Carver<B> sizes;
       carve(sizes);
-      memory_ = Buffer<B>(queue_, sizes.used());
-      Carver<B> carver(memory_.template as<std::byte>());
+      memory_.emplace(kept_.memory(queue_, sizes.used()));
+      Carver<B> carver((*memory_)->template as<std::byte>());
       carve(carver);
-      doubtful_ = through_gram();
-      if (!doubtful_) through_r();
+      doubtful_ = takes_gram();
+      if (doubtful_)
+        through_gram();
+      else
+        through_r();
     }
   }
 
-  /// False when it is not for this matrix.
-  bool through_gram() {
-    if constexpr (sizeof(T) == 4 && HasSmallSvd<Queue, B> && HasMultiplyFull<Queue, B, T>) {
-      const Index n = a_.cols;
-      if (options_.algorithm != Algorithm::automatic || n > queue_.max_multiply_full()) return false;
-      constexpr Index plenty = Index{1} << 26;  // of partial Gram matrices
-      const Buffer<B> scratch(queue_, std::clamp(8 * a_.rows * n, Index{1} << 20, plenty));  // released in order
+  static constexpr bool has_gram_way = sizeof(T) == 4 && HasSmallSvd<Queue, B> && HasMultiplyFull<Queue, B, T>;
+  static constexpr Index plenty = Index{1} << 26;  // of partial Gram matrices
+
+  bool takes_gram() const {
+    if constexpr (has_gram_way)
+      return options_.algorithm == Algorithm::automatic && a_.cols <= queue_.max_multiply_full();
+    return false;
+  }
+
+  void through_gram() {
+    if constexpr (has_gram_way) {
       queue_.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
-      queue_.gram(a_, r_, {scratch.template as<std::byte>(), scratch.bytes()});
+      queue_.gram(a_, r_, scratch_);
       backend::SmallSvd<B> task = small_task();
       task.gram = true;
       task.most_condition = 1e4;
@@ -141,16 +160,14 @@ class TallSvd {
       }
       queue_.small_svd(task);
       if (options_.vectors) queue_.multiply_full(a_, product_, as_device<B>(u_.view()));
-      return true;
     }
-    return false;
   }
 
   void through_r() {
     if constexpr (HasSmallSvd<Queue, B>) {
-      Factorization<B, T> f(queue_, plan_qr());
-      f.run(a_);
-      queue_.widen(f.r_source(), r_);
+      auto f = factorization();
+      f->run(a_);
+      queue_.widen(f->r_source(), r_);
       backend::SmallSvd<B> task = small_task();
       if (options_.vectors) {
         queue_.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
@@ -160,14 +177,12 @@ class TallSvd {
       }
       queue_.small_svd(task);
       if (options_.vectors) {
+        lift_u(*f);
         std::int32_t deficient = 0;
         queue_.download(failed_, &deficient, 1);
-        if (deficient != 0)
-          finish_on_host(f);
-        else
-          lift_u(f);
+        if (deficient != 0) finish_on_host(*f);
       }
-      queue_.synchronize();  // f goes
+      f.keep();
     }
   }
 
@@ -182,12 +197,12 @@ class TallSvd {
   }
 
   /// R, and Q in the form that the algorithm is best at.
-  Plan plan_qr() const {
+  auto factorization() const {
     Options wish;
     wish.algorithm = options_.algorithm;
     const bool thin = options_.algorithm == Algorithm::automatic || options_.algorithm == Algorithm::cholesky_qr;
     wish.q = !options_.vectors ? QForm::none : thin ? QForm::thin : QForm::implicit;
-    return plan::make_plan(profile_, a_.rows, a_.cols, 1, sizeof(T), wish);
+    return kept_.template factorization<T>(queue_, profile_, a_.rows, a_.cols, wish);
   }
 
   /// U := Q U_R, U_R in product_.
@@ -201,17 +216,16 @@ class TallSvd {
       lift(f, u);
       return;
     }
-    Temporary<B, T> small(queue_, n, n);
-    queue_.narrow(product_, small.matrix, backend::Part::all);
-    queue_.gemm(Op::none, Op::none, T(1), f.q(), small.matrix, T(0), u);
-    queue_.synchronize();  // `small` goes
+    const Mat small{cast_pointer<T>(r_.data), n, n, n, 0, 1};  // small_svd is done with R
+    queue_.narrow(product_, small, backend::Part::all);
+    queue_.gemm(Op::none, Op::none, T(1), f.q(), small, T(0), u);
   }
 
   void run_on_host() {
-    Factorization<B, T> f(queue_, plan_qr());
-    f.run(a_);
-    finish_on_host(f);
-    queue_.synchronize();  // f goes
+    auto f = factorization();
+    f->run(a_);
+    finish_on_host(*f);
+    f.keep();
   }
 
   /// R = U_R S Vᵀ by LAPACK, and U := Q U_R.
@@ -226,10 +240,12 @@ class TallSvd {
 
   Queue& queue_;
   const plan::DeviceProfile& profile_;
+  Kept<B>& kept_;
   Mat a_;
   SvdOptions options_;
   Matrix<T> u_;
-  Buffer<B> memory_;
+  std::optional<typename Kept<B>::template Lease<Buffer<B>>> memory_;
+  backend::Scratch<B> scratch_;
   backend::DeviceMatrix<B, double> r_, v_, product_;
   typename B::template Pointer<double> sigma_{}, work_{};
   typename B::template Pointer<std::int32_t> failed_{};
@@ -245,7 +261,7 @@ Matrix<T> hand_over(typename B::Queue& queue, Matrix<T>& a, Memory where) {
 }
 
 template <class B, class T>
-Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixView<const T> a,
+Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept, MatrixView<const T> a,
            const SvdOptions& options) {
   check_view("A", a);
   const Memory where = a.memory;
@@ -256,11 +272,17 @@ Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixV
   }
   const Index m = a.rows, n = a.cols;
   const bool in_place = is_resident<B>(a) && a.layout == Layout::column_major;
-  std::optional<Temporary<B, T>> copy;
-  if (!in_place) load<B, T>(queue, a, copy.emplace(queue, m, n).matrix);
-  const backend::DeviceMatrix<B, T> matrix = in_place ? as_device<B>(a) : copy->matrix;
+  std::optional<typename Kept<B>::template Lease<Buffer<B>>> copy;
+  backend::DeviceMatrix<B, T> matrix;
+  if (in_place) {
+    matrix = as_device<B>(a);
+  } else {
+    copy.emplace(kept.memory(queue, m * n * static_cast<Index>(sizeof(T))));
+    matrix = {(*copy)->template as<T>(), m, n, std::max<Index>(m, 1), 0, 1};
+    load<B, T>(queue, a, matrix);
+  }
   if (options.check_finite) check_finite<B, T>(queue, "A", matrix, wide);
-  TallSvd<B, T> tall(queue, profile, matrix, options);
+  TallSvd<B, T> tall(queue, profile, kept, matrix, options);
   Svd<T> out;
   const auto collect = [&] {
     out.s = tall.s(where);
@@ -280,6 +302,8 @@ Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, MatrixV
     out.vt = hand_over<B, T>(queue, ut, where);
   }
   queue.synchronize();
+  tall.keep();
+  if (copy) copy->keep();
   return out;
 }
 

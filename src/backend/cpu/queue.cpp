@@ -13,6 +13,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "backend/reserve.hpp"
+
 // OpenBLAS only.
 extern "C" __attribute__((weak)) char* openblas_get_config(void);
 
@@ -37,6 +39,19 @@ struct Queue::Pool {
   std::mutex mutex;
   std::unordered_map<std::byte*, std::int64_t> sizes;
   std::int64_t free_bytes() const { return limit > 0 ? limit - used : free_machine_bytes(); }
+
+  std::byte* allocate(Index bytes) {
+    const std::lock_guard lock(mutex);
+    const std::int64_t free = free_bytes();
+    detail::check(bytes <= free, ErrorCode::out_of_memory, "out of memory on the CPU: needed ", bytes, " bytes, ", free,
+                  " are free");
+    auto* p = static_cast<std::byte*>(std::aligned_alloc(256, static_cast<std::size_t>((bytes + 255) / 256 * 256)));
+    detail::check(p != nullptr, ErrorCode::out_of_memory, "out of memory on the CPU: needed ", bytes, " bytes, ", free,
+                  " are free");
+    used += bytes;
+    sizes[p] = bytes;
+    return p;
+  }
 };
 
 namespace {
@@ -94,16 +109,8 @@ Index Queue::available_bytes() const {
 std::byte* Queue::allocate(Index bytes) {
   detail::check(bytes >= 0, ErrorCode::invalid_argument, "allocation of a negative size: ", bytes, " bytes");
   if (bytes == 0) return nullptr;
-  const std::lock_guard lock(pool_->mutex);
-  const std::int64_t free_bytes = pool_->free_bytes();
-  detail::check(bytes <= free_bytes, ErrorCode::out_of_memory, "out of memory on the CPU: needed ", bytes, " bytes, ",
-                free_bytes, " are free");
-  auto* p = static_cast<std::byte*>(std::aligned_alloc(256, static_cast<std::size_t>((bytes + 255) / 256 * 256)));
-  detail::check(p != nullptr, ErrorCode::out_of_memory, "out of memory on the CPU: needed ", bytes, " bytes, ",
-                free_bytes, " are free");
+  std::byte* const p = allocate_with_reserves([&] { return pool_->allocate(bytes); });
   if (poison) std::memset(p, 0xff, static_cast<std::size_t>(bytes));
-  pool_->used += bytes;
-  pool_->sizes[p] = bytes;
   return p;
 }
 

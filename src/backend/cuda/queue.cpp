@@ -5,13 +5,16 @@
 #include <algorithm>
 
 #include "backend/cuda/state.hpp"
+#include "backend/reserve.hpp"
 
 namespace qrane::backend::cuda {
 
 Queue::Queue(int device, void* stream, std::int64_t memory_limit_bytes)
     : state_(std::make_shared<State>(device, static_cast<cudaStream_t>(stream), memory_limit_bytes)) {}
 
-std::byte* Queue::allocate(Index bytes) { return state_->allocate(bytes); }
+std::byte* Queue::allocate(Index bytes) {
+  return allocate_with_reserves([&] { return state_->allocate(bytes); });
+}
 void Queue::release(std::byte* p) noexcept { state_->release(p); }
 
 void Queue::upload_bytes(const void* source, void* target, Index bytes) {

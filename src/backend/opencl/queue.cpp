@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backend/opencl/scalar.hpp"
+#include "backend/reserve.hpp"
 
 namespace qrane::backend::opencl {
 
@@ -15,7 +16,9 @@ Queue::Queue(int device_index, cl_command_queue user_queue, std::int64_t memory_
              const QueueOptions& options)
     : device_(std::make_shared<Device>(device_index, user_queue, memory_limit_bytes, options)) {}
 
-Pointer<std::byte> Queue::allocate(Index bytes) { return {device_->allocate(bytes), 0}; }
+Pointer<std::byte> Queue::allocate(Index bytes) {
+  return {allocate_with_reserves([&] { return device_->allocate(bytes); }), 0};
+}
 
 void Queue::release(Pointer<std::byte> p) noexcept {
   if (p) device_->release(p.memory);

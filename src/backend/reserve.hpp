@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory that is kept though nobody uses it now, since a call like the last may come: it goes as soon as an
+// allocation would fail without.
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include <qrane/error.hpp>
+
+namespace qrane::backend {
+
+/// Somebody who keeps such memory. All of the process are known to each other's allocations, since their contexts may be
+/// on one device.
+class Reserve {
+ public:
+  Reserve(const Reserve&) = delete;
+  Reserve& operator=(const Reserve&) = delete;
+
+  /// Whether any of them had something to give back. From any thread that holds no lock which releasing memory takes.
+  static bool give_back_all() noexcept {
+    const std::lock_guard lock(mutex);
+    bool any = false;
+    for (Reserve* const reserve : all) any = reserve->give_back() || any;
+    return any;
+  }
+
+ protected:
+  Reserve() {
+    const std::lock_guard lock(mutex);
+    all.push_back(this);
+  }
+  /// Derived classes leave before they end.
+  ~Reserve() { leave(); }
+  void leave() noexcept {
+    const std::lock_guard lock(mutex);
+    all.erase(std::remove(all.begin(), all.end(), this), all.end());
+  }
+  /// Releases what is kept and not in use, from any thread; false when there was nothing.
+  virtual bool give_back() noexcept = 0;
+
+ private:
+  static inline std::mutex mutex;
+  static inline std::vector<Reserve*> all;
+};
+
+/// allocate(), and once more after all reserves gave back what they had, where it throws out_of_memory.
+template <class Allocate>
+auto allocate_with_reserves(Allocate allocate) {
+  try {
+    return allocate();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory || !Reserve::give_back_all()) throw;
+  }
+  return allocate();
+}
+
+}  // namespace qrane::backend
