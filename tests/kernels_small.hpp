@@ -340,4 +340,58 @@ TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
   }
 }
 
+/// V, sigma and V diag(1 / sigma) of a Gram matrix from nothing: values that are apart, and others.
+TYPED_TEST(Kernels, DecomposesAGramMatrixOfAnySpectrum) {
+  using B = typename TestFixture::B;
+  using Queue = typename TestFixture::Queue;
+  if constexpr (requires(Queue& queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
+    for (const Index n : small_run() ? std::vector<Index>{30, 100, 140} : std::vector<Index>{24, 33, 64, 65, 100, 112, 113, 128, 129, 192, 200})
+      for (const Spectrum kind : in_turn({Spectrum::random, Spectrum::identity, Spectrum::zero, Spectrum::deficient,
+                                          Spectrum::clustered, Spectrum::graded})) {
+        if (n > this->q().max_small_svd()) continue;
+        const bool whiten = n % 2 == 0;
+        SCOPED_TRACE(testing::Message() << "n = " << n << ", kind " << int(kind));
+        HostMatrix<double> r = triangle_of(kind, n, 64), g(n, n, 3), v(n, n, 2), product(n, n, 1);
+        for (Index j = 0; kind == Spectrum::random && j < n; ++j) r(j, j) += 10 + 3 * double(j % 7);
+        const Reference exact = multiply(upper_of(r), true, upper_of(r), false);
+        g.set([&](Index i, Index j, Index) { return i <= j ? double(exact(i, j)) : std::nan(""); });
+        SmallSvd<B> task;
+        task.gram = true;
+        task.r = this->upload(g);
+        task.v = this->upload(v);
+        task.result = this->upload(product);
+        task.sigma = this->upload(std::vector<double>(static_cast<std::size_t>(n), canary<double>));
+        task.work = this->upload(std::vector<double>(static_cast<std::size_t>(this->q().small_svd_work(n) + 1), std::nan("")));
+        task.most_condition = 1e4;
+        task.failed = this->flag(0);
+        task.accuracy = 0x1p-40;
+        if (whiten) task.product = SmallSvd<B>::Product::whiten;
+        this->q().small_svd(task);
+        v = this->download(task.v, v);
+        product = this->download(task.result, product);
+        this->expect_canaries(v);
+        this->expect_canaries(product);
+        const std::vector<double> sigma = this->download(task.sigma, n);
+        const Reference basis = to_reference(v);
+        const double tolerance = std::pow(double(n), 1.5) * task.accuracy;  // n cosines of a column
+        EXPECT_LE(orthogonality(basis), tolerance);
+        const Reference diagonal = multiply(basis, true, multiply(exact, false, basis, false), false);
+        const bool fine = sigma.front() < 1e4 * sigma.back();
+        for (Index j = 0; j < n; ++j) {
+          const Wide s = sigma[static_cast<std::size_t>(j)];
+          EXPECT_GE(s, 0);
+          EXPECT_LE(s, sigma[static_cast<std::size_t>(std::max<Index>(j, 1) - 1)]);
+          for (Index i = 0; i < n; ++i) {
+            this->expect_close(double(diagonal(i, j)), i == j ? s * s : Wide(0),
+                               tolerance * (sigma[0] * sigma[0] + 1e-300), "Vᵀ G V");
+            if (whiten && fine) this->expect_close(product(i, j), Wide(v(i, j)) / s, tolerance / double(s), "the product");
+          }
+        }
+        EXPECT_EQ(this->download(task.failed, 1)[0], fine ? 0 : 1);
+      }
+  } else {
+    GTEST_SKIP() << "this backend leaves the small SVD to the host";
+  }
+}
+
 }  // namespace qrane::backend::test

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Q := A W for any n x n W in double, n <= 128, products and sums in double, rounded once (thin_product.cuh). Reads A
-// once, writes Q once; Q must not be A.
+// Q := A W for any n x n W in double, n <= 192, products and sums in double, rounded once (thin_product.cuh). Reads A
+// once, past 128 columns twice, writes Q once; Q must not be A.
+#include "backend/cuda/multiply_full.hpp"
+
 #include "backend/cuda/thin_product.cuh"
 
 namespace qrane::backend::cuda {
@@ -26,9 +28,16 @@ template <class T>
 void launch_multiply_full(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
                           const DeviceMatrix<Cuda, T>& q) {
   if (a.rows == 0 || a.cols == 0) return;
-  detail::check(a.cols <= max_thin_product, ErrorCode::invalid_argument, "multiply_full of ", a.cols,
-                " columns: at most ", max_thin_product);
-  launch_thin_product(launch, a, w, StoreProduct<T>{q, is_aligned<16 / sizeof(T)>(q)}, Index(1) << 30);
+  detail::check(a.cols <= max_multiply_full, ErrorCode::invalid_argument, "multiply_full of ", a.cols,
+                " columns: at most ", max_multiply_full);
+  const StoreProduct<T> store{q, is_aligned<16 / sizeof(T)>(q)};
+  constexpr Index no_limit = Index(1) << 30;
+  if (a.cols <= max_thin_product)
+    launch_thin_product(launch, a, w, store, no_limit);
+  else if (a.cols <= 160)
+    thin::launch<T, 20, 10>(launch, a, w, store, no_limit);
+  else
+    thin::launch<T, 24, 12>(launch, a, w, store, no_limit);
 }
 
 template void launch_multiply_full(const Launch&, const DeviceMatrix<Cuda, float>&, const DeviceMatrix<Cuda, double>&,

@@ -16,6 +16,7 @@
 
 #include "backend/cuda/launch.hpp"
 #include "backend/cuda/batch_update.hpp"
+#include "backend/cuda/multiply_full.hpp"
 #include "backend/cuda/rotate.hpp"
 #include "backend/cuda/sweep.hpp"
 #include "backend/front_solve.hpp"
@@ -197,7 +198,7 @@ class Queue {
   /// Q := A W for any W, n <= max_multiply_full(); Q is not A.
   template <class T>
   void multiply_full(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, DeviceMatrix<Cuda, T> q);
-  static Index max_multiply_full() { return max_thin_product; }
+  static Index max_multiply_full() { return cuda::max_multiply_full; }
 
   /// Optional in the vocabulary: column-pivoted QR.
   template <class T>

@@ -3,11 +3,13 @@
 // (jacobi.cuh), in double.
 //
 //   from R    L = Rᵀ: its columns are rotated to L J = V diag(sigma), so V comes from the columns themselves and only
-//             J = U, when it is asked for, is carried along. R's diagonal is kept away from zero by 2^-60 of its row's
+//             J = U, when it is asked for, is carried along, from something near it on where that is known (small_eigen.cu):
+//             L U is all but diagonal then, and a sweep or two are left of six to nine. R's diagonal is kept away from zero by 2^-60 of its row's
 //             largest element, which makes L nonsingular; V is orthonormal up to a condition near 2^40.
 //   from G    (Veselić, Hari, "A note on a one-sided Jacobi algorithm", 1989) G + d I = L Lᵀ, the same on L, and
 //             sigma^2 = ‖l_j‖^2 - d. The shift d is the rounding of the largest, so the factorization cannot break
 //             down.
+//   Without a guess, and where eigenvalues are apart, G goes a faster way (small_eigen.cu), and this one is queued under its flag.
 //   with a guess V0: B = V0ᵀ G V0 in place of G, nearly diagonal: two or three sweeps in place of six to eight;
 //             B = W diag(sigma^2) Wᵀ, V = V0 W, made orthonormal again by a step of Newton and Schulz.
 //
@@ -19,9 +21,10 @@
 
 #include "backend/cuda/jacobi.cuh"
 #include "backend/cuda/kernel.cuh"
-#include "backend/cuda/mma.cuh"
 #include "backend/cuda/reduce.cuh"
 #include "backend/cuda/small_cholesky.cuh"
+#include "backend/cuda/small_eigen.hpp"
+#include "backend/cuda/small_product.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -39,25 +42,10 @@ struct Crew {
   __device__ void sync() const { cluster_sync(blocks); }
 };
 
-/// out(i, j, sum_k a(i, k) b(k, j)) for n x n operands, tile by tile; `lower`: only tiles that reach i >= j.
+/// out(i, j, sum_k a(i, k) b(k, j)) for n x n operands; `lower`: only tiles that reach i >= j.
 template <class A, class B, class Out>
 __device__ void multiply(const Crew& crew, bool lower, A a, B b, Out out) {
-  const int n = crew.n, tiles = (n + 7) / 8, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const auto left = [&](int i, int k) { return i < n && k < n ? a(i, k) : 0.0; };
-  const auto right = [&](int k, int j) { return k < n && j < n ? b(k, j) : 0.0; };
-  for (int tile = crew.rank(); tile < tiles * tiles; tile += crew.size()) {
-    const int i = tile % tiles * 8, j = tile / tiles * 8;
-    if (lower && i < j) continue;
-    double c[2][2] = {};
-#pragma unroll 8  // loads under way at a time
-    for (int k = 0; k < n; k += 8) {
-      mma_8x8x4(c[0], left(i + g, k + t), right(k + t, j + g));
-      mma_8x8x4(c[1], left(i + g, k + 4 + t), right(k + 4 + t, j + g));
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h)
-      if (i + g < n && j + 2 * t + h < n) out(i + g, j + 2 * t + h, c[0][h] + c[1][h]);
-  }
+  multiply_tiles(crew.n, crew.rank(), crew.size(), lower, a, b, out);
 }
 
 /// The power of two by which the input is divided, 0 for a zero matrix, and the shift of G: in all threads.
@@ -111,6 +99,27 @@ __device__ void load_transposed(const SmallSvd& task, double factor, const jacob
       const bool pivot = i == j;
       seat.x(k)[i] = pivot && fabs(x) < least ? copysign(least, x) : x;
       if constexpr (both) seat.y(k)[i] = pivot ? 1.0 : 0.0;
+    }
+  }
+  seat.clear_rest();
+}
+
+/// X and something near U in place of Rᵀ and I. A column of zeros becomes something tiny.
+template <bool both>
+__device__ void load_near(const NearVectors& near, double factor, const jacobi::Table& table,
+                          const jacobi::Seat<both>& seat) {
+  if (!seat.taken()) return;
+  const int lane = threadIdx.x % 32, n = table.n;
+  for (int k = 0; k < seat.own; ++k) {
+    const int j = seat.column(k);
+    const auto element = [&](int i) { return j < n ? near.x[i + j * n] * factor : 0.0; };
+    bool some = false;
+    for (int i = lane; i < n; i += 32) some = some || fabs(element(i)) >= 0x1p-200;
+    some = __any_sync(0xffffffffu, some || j >= n);
+    for (int i = lane; i < n; i += 32) {
+      const double x = element(i);
+      seat.x(k)[i] = !some && i == j && x == x ? 0x1p-200 : x;
+      if constexpr (both) seat.y(k)[i] = j < n ? near.u[i + j * n] : 0.0;
     }
   }
   seat.clear_rest();
@@ -268,7 +277,7 @@ __device__ void form_product(const SmallSvd& task, const Crew& crew, const doubl
 /// squares and sigma (n + 1 each), then places.
 template <int seats, bool both>
 __global__ void __launch_bounds__(32 * jacobi::seat_warps * seats, 1)
-    small_svd_kernel(const std::int32_t* condition, SmallSvd task, Table table, int buffer) {
+    small_svd_kernel(const std::int32_t* condition, SmallSvd task, NearVectors near, Table table, int buffer) {
   if (skipped(condition)) return;
   extern __shared__ double shared[];
   __shared__ jacobi::Exchange s_exchange[seats];
@@ -278,7 +287,10 @@ __global__ void __launch_bounds__(32 * jacobi::seat_warps * seats, 1)
   jacobi::Seat<both> seat(table, shared, s_exchange);
   Scale scale = find_scale(task, crew);
   if constexpr (both) {
-    load_transposed(task, scale.factor(), table, seat);
+    if (near.missing != nullptr && *near.missing == 0)
+      load_near(near, scale.factor(), table, seat);
+    else
+      load_transposed(task, scale.factor(), table, seat);
   } else {
     if (task.gram)
       scale = load_from_gram(task, crew, scale, shared, table, seat);
@@ -373,13 +385,16 @@ std::int32_t max_small_svd() {
   return n;
 }
 
-std::int64_t small_svd_work(Index n) { return 2 * n * n; }
+std::int64_t small_svd_work(Index n) { return std::max(2 * n * n, small_eigen_work(n)); }
 
 void launch_small_svd(const Launch& launch, const SmallSvd& task) {
   const int n = static_cast<int>(task.r.rows);
   if (n == 0) return;
   detail::check(n <= max_small_svd(), ErrorCode::invalid_argument, "small_svd of ", n,
                 " columns: this device takes up to ", max_small_svd());
+  const std::int32_t* condition = launch.condition;
+  if (takes_small_eigen(task)) condition = launch_small_eigen(launch, task);
+  const NearVectors near = launch_near_vectors(launch, task);
   const bool both = task.u.data != nullptr;
   const Geometry g = geometry(n, both, task.gram, largest_cluster());
   auto* const kernel = g.table.per_block == 1 ? choose<1>(both) : choose<2>(both);
@@ -398,7 +413,7 @@ void launch_small_svd(const Launch& launch, const SmallSvd& task) {
   cluster.val.clusterDim = {static_cast<unsigned>(g.table.blocks), 1, 1};
   config.attrs = &cluster;
   config.numAttrs = g.table.blocks > 1 ? 1 : 0;
-  check_cuda(cudaLaunchKernelEx(&config, kernel, launch.condition, task, g.table, g.buffer), "small_svd kernel");
+  check_cuda(cudaLaunchKernelEx(&config, kernel, condition, task, near, g.table, g.buffer), "small_svd kernel");
   check_launch("small_svd kernel");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A W for a tall A (m x n, n <= 128) and any W (n x n, double), products and sums in double on fp64 tensor cores, and
-// then whatever an Epilogue does with each element. Reads A once; 2 m n^2 flops.
+// A W for a tall A (m x n, n <= 192) and any W (n x n, double), products and sums in double on fp64 tensor cores, and
+// then whatever an Epilogue does with each element. Reads A once, past 128 columns twice; 2 m n^2 flops.
 //
 // W lives in registers: a warp owns 8 columns of the product and all of W that they need (16 columns would halve what is
 // read from shared memory, but leave too few warps to hide the rest). A block takes slabs of 32
@@ -71,13 +71,12 @@ __device__ void store_four(T* column, Index i, Index rows, bool aligned, const F
   }
 }
 
-constexpr int warps(int tiles) { return tiles; }
 constexpr int shared_bytes(int tiles) { return 2 * 8 * tiles * slab * 8; }
 
 /// A slab on its way from memory to shared memory. tiles: of 8 columns.
-template <class T, int tiles>
+template <class T, int tiles, int warps>
 struct Passage {
-  static constexpr int threads = 32 * warps(tiles), items = (8 * tiles * slab / 4 + threads - 1) / threads;
+  static constexpr int threads = 32 * warps, items = (8 * tiles * slab / 4 + threads - 1) / threads;
   Four<T> x[items];
 
   __device__ void fetch(const DeviceMatrix<Cuda, T>& a, Index first, bool aligned) {
@@ -101,17 +100,18 @@ struct Passage {
   }
 };
 
-/// Thread map: a warp per 8 columns of the product; blocks stride over slabs. Shared memory: shared_bytes(tiles).
-template <class T, int tiles, class Epilogue>
-__global__ void __launch_bounds__(32 * warps(tiles), 1)
+/// Thread map: a warp per 8 columns of the product; blocks stride over slabs, and those of the next y go on with the columns.
+/// Shared memory: shared_bytes(tiles).
+template <class T, int tiles, int warps, class Epilogue>
+__global__ void __launch_bounds__(32 * warps, 1)
     product_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, bool aligned,
                    Epilogue epilogue) {
   if (skipped(condition)) return;
   extern __shared__ double shared[];
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, n = static_cast<int>(a.cols);
-  const int j0 = static_cast<int>(threadIdx.x) / 32 * 8;
+  const int j0 = (static_cast<int>(blockIdx.y) * warps + static_cast<int>(threadIdx.x) / 32) * 8;
   const Index slabs = (a.rows + slab - 1) / slab;
-  Passage<T, tiles> passage;
+  Passage<T, tiles, warps> passage;
   passage.fetch(a, blockIdx.x * Index(slab), aligned);
   double b[tiles][2];
 #pragma unroll
@@ -155,15 +155,16 @@ __global__ void __launch_bounds__(32 * warps(tiles), 1)
   epilogue.finish();
 }
 
-template <class T, int tiles, class Epilogue>
+template <class T, int tiles, int warps = tiles, class Epilogue>
 int launch(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
            const Epilogue& epilogue, Index most_blocks) {
   constexpr int bytes = shared_bytes(tiles);
-  auto* const kernel = product_kernel<T, tiles, Epilogue>;
+  constexpr unsigned parts = (tiles + warps - 1) / warps;
+  auto* const kernel = product_kernel<T, tiles, warps, Epilogue>;
   const Index slabs = std::max<Index>((a.rows + slab - 1) / slab, 1);
-  const Index resident = resident_blocks(kernel, 32 * warps(tiles), bytes, "thin product");
+  const Index resident = std::max<Index>(resident_blocks(kernel, 32 * warps, bytes, "thin product") / parts, 1);
   const auto blocks = static_cast<int>(std::min({slabs, resident, most_blocks}));
-  kernel<<<static_cast<unsigned>(blocks), 32 * warps(tiles), bytes, launch.stream>>>(
+  kernel<<<dim3(static_cast<unsigned>(blocks), parts), 32 * warps, bytes, launch.stream>>>(
       launch.condition, a, w, is_aligned<16 / sizeof(T)>(a), epilogue);
   check_launch("thin product kernel");
   return blocks;
