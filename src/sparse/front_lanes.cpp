@@ -5,6 +5,8 @@
 #include <map>
 #include <numeric>
 
+#include "sparse/front_tasks.hpp"
+
 namespace qrane::sparse {
 namespace {
 
@@ -24,11 +26,11 @@ std::int32_t lane_of(const FrontLaunch& launch) {
     case FrontStep::lay_out:
     case FrontStep::assemble: return 0;
     case FrontStep::pair:
-    case FrontStep::wide: return launch.blocks > 8 ? 6 : launch.blocks > 4 ? 7 : launch.blocks > 2 ? 8 : 5;
+    case FrontStep::wide: return launch.blocks > 8 ? 7 : launch.blocks > 4 ? 8 : launch.blocks > 2 ? 9 : 6;
     case FrontStep::narrow:
-    case FrontStep::closing: return launch.tall ? 1 : launch.blocks > 8 ? 2 : launch.blocks > 2 ? 3 : 4;
-    case FrontStep::whole: return launch.max_elements > 8192 ? 7 : launch.max_elements > 3072 ? 6 : 5;
-    default: return launch.max_rows > 4096 ? 1 : launch.max_rows > 1024 ? 2 : launch.max_rows > 256 ? 3 : 4;
+    case FrontStep::closing: return launch.tall ? 1 : launch.blocks > 8 ? 3 : launch.blocks > 2 ? 4 : 5;
+    case FrontStep::whole: return launch.max_elements > 8192 ? 8 : launch.max_elements > 3072 ? 7 : 6;
+    default: return std::max(1, urgent_lanes - 1 - height_class(launch.max_rows));
   }
 }
 

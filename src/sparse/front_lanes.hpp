@@ -6,8 +6,8 @@
 // depend on.
 //
 //   lane 0      layouts and assembly
-//   lanes 1-4   narrow updates, panels, closing, finish: from tall to low fronts             these go first
-//   lanes 5-8   wide updates, whole fronts                                                    these fill the device
+//   lanes 1-5   narrow updates, panels, closing, finish: from tall to low fronts             these go first
+//   lanes 6-9   wide updates, whole fronts                                                    these fill the device
 //
 // Time is linear in tasks, but for a sorted table of what lies where.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace qrane::sparse {
 
-inline constexpr int urgent_lanes = 5, front_lanes = 9;
+inline constexpr int urgent_lanes = 6, front_lanes = 10;
 
 struct FrontLanes {
   std::vector<std::int32_t> lane;        ///< of each launch

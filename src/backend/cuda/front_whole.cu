@@ -117,7 +117,8 @@ void launch_class(const Launch& launch, const Fronts<Cuda, T>& fronts, const Fro
 template <class T>
 Index front_whole_elements() {
   constexpr Index slack_bytes = 28 * 1024;  // padding, reflectors beside the matrix
-  return (shared_memory_limit() - slack_bytes) / static_cast<Index>(sizeof(T));
+  constexpr Index worthwhile = 12 * 1024;   // larger ones are done sooner by panels
+  return std::min((shared_memory_limit() - slack_bytes) / static_cast<Index>(sizeof(T)), worthwhile);
 }
 
 template <class T>
