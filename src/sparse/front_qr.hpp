@@ -32,7 +32,7 @@ struct FrontTuning {
   Index panel = 64;         ///< columns of a panel, at most
   Index narrow_panel = 32;  ///< and in fronts of fewer than wide_front columns
   Index wide_front = 256;
-  Index direct_elements = 6144;  ///< fronts of no more elements are factored without blocks
+  Index direct_elements = 512;  ///< fronts of no more elements are factored without blocks
   Index store_least = 64;  ///< columns that are equally high in memory, about: a sixteenth of all, at least so many
   Index store_most = 256;  ///< and at most: products over fewer are slower
   double waste = 1.6;            ///< a panel ends where its rectangle is that many times its columns' heights
