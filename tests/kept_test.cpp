@@ -55,7 +55,7 @@ TYPED_TEST(KeptTest, ChangedDataGiveWhatAFirstCallGives) {
       const Context context = fresh_context(this->backend);
       Matrix<T> a = context.allocate<T>(s.rows, s.cols);
       for (int call = 0; call < (this->thorough ? 6 : 3); ++call) {
-        SCOPED_TRACE(testing::Message() << (with_svd ? "svd of " : "least squares of ") << to_string(s) << ", call " << call);
+        SCOPED_TRACE((with_svd ? "svd of " : "least squares of ") + to_string(s) + ", call " + std::to_string(call));
         const auto data = call % 3 == 2   ? geometric_spectrum<T>(s.rows, s.cols, 1e6, 5)
                           : call % 3 == 1 ? hostile::product<T>(s.rows, s.cols, 6)
                                           : random_normal<T>(s.rows, s.cols, static_cast<unsigned>(call));

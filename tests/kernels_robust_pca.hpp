@@ -121,8 +121,9 @@ TYPED_TEST(Kernels, MultipliesByAnyMatrix) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
   if constexpr (requires(Queue& q, DeviceMatrix<B, T> a, DeviceMatrix<B, double> w) { q.multiply_full(a, w, a); }) {
-    for (const Shape& s : std::vector<Shape>{{1, 1}, {70, 3, 1}, {33, 32}, {129, 40, 3}, {517, 101}, {64, 128}, {150, 129, 1},
-                                               {400, 160}, {517, 190, 2}, {200, 192}}) {
+    for (const Shape& s :
+         std::vector<Shape>{{1, 1}, {70, 3, 1}, {33, 32}, {129, 40, 3}, {77, 65}, {200, 100}, {517, 101}, {64, 128},
+                            {150, 129, 1}, {400, 160}, {517, 190, 2}, {200, 192}}) {
       SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
       if (s.cols > this->q().max_multiply_full()) continue;
       HostMatrix<T> a(s.rows, s.cols, s.slack), q(s.rows, s.cols, s.slack + 1);

@@ -32,7 +32,9 @@ void launch_multiply_full(const Launch& launch, const DeviceMatrix<Cuda, T>& a, 
                 " columns: at most ", max_multiply_full);
   const StoreProduct<T> store{q, is_aligned<16 / sizeof(T)>(q)};
   constexpr Index no_limit = Index(1) << 30;
-  if (a.cols <= max_thin_product)
+  if (a.cols > 64 && a.cols <= 104)
+    thin::launch<T, 13, 7, 2>(launch, a, w, store, no_limit);
+  else if (a.cols <= max_thin_product)
     launch_thin_product(launch, a, w, store, no_limit);
   else if (a.cols <= 160)
     thin::launch<T, 20, 10>(launch, a, w, store, no_limit);

@@ -82,7 +82,10 @@ __device__ void turn_back(const eigen::Tridiagonal& t, int n, double (&z)[R]) {
       const int k = last - h;
       next_beta[h] = k >= 0 ? t.beta[k] : 0.0;
 #pragma unroll
-      for (int r = 0; r < R; ++r) next[h][r] = k >= 0 && lane + 32 * r < n ? t.reflectors[lane + 32 * r + k * n] : 0.0;
+      for (int r = 0; r < R; ++r) {
+        const int i = lane + 32 * r;
+        next[h][r] = k >= 0 && i < n ? t.reflectors[i + k * n] : 0.0;
+      }
     }
   };
   const auto slot = [](int a, int b) { return a * (a - 1) / 2 + b; };  // of v_aᵀ v_b, b < a
@@ -149,7 +152,9 @@ __global__ void __launch_bounds__(32 * vectors_per_block)
   if (lane == 0) task.sigma[place] = ldexp(sqrt(fmax(lambda, 0.0)), static_cast<int>(*pieces.half_exponent));
 }
 
-__device__ int product_warp() { return static_cast<int>(blockIdx.x) * product_warps + static_cast<int>(threadIdx.x) / 32; }
+__device__ int product_warp() {
+  return static_cast<int>(blockIdx.x) * product_warps + static_cast<int>(threadIdx.x) / 32;
+}
 __device__ int product_step() { return static_cast<int>(gridDim.x) * product_warps; }
 
 /// Thread map: a warp per 8 x 8 tile.
@@ -278,7 +283,7 @@ const std::int32_t* launch_small_eigen(const Launch& launch, const SmallSvd& tas
 NearVectors launch_near_vectors(const Launch& launch, const SmallSvd& task) {
   if (task.gram || task.u.data == nullptr || !takes(task.r.rows)) return {};
   const Index n = task.r.rows;
-  double *const square = task.work, *const u = square + n * n, *const sigma = u + n * n;  // the square's place is X's later
+  double *const square = task.work, *const u = square + n * n, *const sigma = u + n * n;  // the square's place is X's
   const unsigned blocks = product_blocks(static_cast<int>(n));
   square_kernel<<<blocks, 32 * product_warps, 0, launch.stream>>>(launch.condition, task.r, square);
   SmallSvd eigen;

@@ -9,7 +9,8 @@
 //   from G    (Veselić, Hari, "A note on a one-sided Jacobi algorithm", 1989) G + d I = L Lᵀ, the same on L, and
 //             sigma^2 = ‖l_j‖^2 - d. The shift d is the rounding of the largest, so the factorization cannot break
 //             down.
-//   Without a guess, and where eigenvalues are apart, G goes a faster way (small_eigen.cu), and this one is queued under its flag.
+//             Without a guess, and where eigenvalues are apart, G goes a faster way (small_eigen.cu), under whose flag this
+//             one is queued.
 //   with a guess V0: B = V0ᵀ G V0 in place of G, nearly diagonal: two or three sweeps in place of six to eight;
 //             B = W diag(sigma^2) Wᵀ, V = V0 W, made orthonormal again by a step of Newton and Schulz.
 //

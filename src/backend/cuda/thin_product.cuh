@@ -2,8 +2,8 @@
 // A W for a tall A (m x n, n <= 192) and any W (n x n, double), products and sums in double on fp64 tensor cores, and
 // then whatever an Epilogue does with each element. Reads A once, past 128 columns twice; 2 m n^2 flops.
 //
-// W lives in registers: a warp owns 8 columns of the product and all of W that they need (16 columns would halve what is
-// read from shared memory, but leave too few warps to hide the rest). A block takes slabs of 32
+// W lives in registers: a warp owns 8 columns of the product, or 16, and all of W that they need (16 halve what is read from
+// shared memory, but leave few warps to hide an epilogue that reads). A block takes slabs of 32
 // rows of A: read one slab ahead into registers, widened once, and laid in shared memory in two buffers in turn, so that
 // a slab costs one barrier.
 //
@@ -100,27 +100,29 @@ struct Passage {
   }
 };
 
-/// Thread map: a warp per 8 columns of the product; blocks stride over slabs, and those of the next y go on with the columns.
-/// Shared memory: shared_bytes(tiles).
-template <class T, int tiles, int warps, class Epilogue>
+/// Thread map: a warp per `wide` times 8 columns of the product; blocks stride over slabs, and those of the next y go on with
+/// the columns. Shared memory: shared_bytes(tiles).
+template <class T, int tiles, int warps, int wide, class Epilogue>
 __global__ void __launch_bounds__(32 * warps, 1)
     product_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, bool aligned,
                    Epilogue epilogue) {
   if (skipped(condition)) return;
   extern __shared__ double shared[];
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, n = static_cast<int>(a.cols);
-  const int j0 = (static_cast<int>(blockIdx.y) * warps + static_cast<int>(threadIdx.x) / 32) * 8;
+  const int j0 = (static_cast<int>(blockIdx.y) * warps + static_cast<int>(threadIdx.x) / 32) * 8 * wide;
   const Index slabs = (a.rows + slab - 1) / slab;
   Passage<T, tiles, warps> passage;
   passage.fetch(a, blockIdx.x * Index(slab), aligned);
-  double b[tiles][2];
+  double b[wide][tiles][2];
 #pragma unroll
-  for (int k = 0; k < tiles; ++k)
+  for (int p = 0; p < wide; ++p)
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int row = 8 * k + t + 4 * h, col = j0 + g;
-      b[k][h] = row < n && col < n ? w.data[row + col * w.ld] : 0.0;
-    }
+    for (int k = 0; k < tiles; ++k)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int row = 8 * k + t + 4 * h, col = j0 + 8 * p + g;
+        b[p][k][h] = row < n && col < n ? w.data[row + col * w.ld] : 0.0;
+      }
   int turn = 0;
   for (Index at = blockIdx.x; at < slabs; at += gridDim.x, turn ^= 1) {
     double* const s = shared + turn * 8 * tiles * slab;
@@ -129,11 +131,13 @@ __global__ void __launch_bounds__(32 * warps, 1)
     passage.fetch(a, (at + gridDim.x) * slab, aligned);
     const Index i = at * slab + 4 * g;
     const int j = j0 + 2 * t;
-    typename Epilogue::Held held[2];
+    typename Epilogue::Held held[wide][2];
 #pragma unroll
-    for (int v = 0; v < 2; ++v)
-      if (j + v < n) held[v] = epilogue.fetch(i, j + v);
-    double c[2][4] = {};  // rows 4g + 2h
+    for (int p = 0; p < wide; ++p)
+#pragma unroll
+      for (int v = 0; v < 2; ++v)
+        if (j + 8 * p + v < n) held[p][v] = epilogue.fetch(i, j + 8 * p + v);
+    double c[wide][2][4] = {};  // rows 4g + 2h
     const int near = (2 * g ^ twist(t)) * 2, far = ((2 * g + 1) ^ twist(t)) * 2;
 #pragma unroll
     for (int k = 0; k < tiles; ++k) {
@@ -143,24 +147,29 @@ __global__ void __launch_bounds__(32 * warps, 1)
       const auto x2 = *reinterpret_cast<const Vector<double, 2>*>(column + 4 * slab + near);
       const auto x3 = *reinterpret_cast<const Vector<double, 2>*>(column + 4 * slab + far);
       const double top[4] = {x0.v[0], x0.v[1], x2.v[0], x2.v[1]}, low[4] = {x1.v[0], x1.v[1], x3.v[0], x3.v[1]};
-      mma_16x8x8(c[0], top, b[k][0], b[k][1]);
-      mma_16x8x8(c[1], low, b[k][0], b[k][1]);
+#pragma unroll
+      for (int p = 0; p < wide; ++p) {
+        mma_16x8x8(c[p][0], top, b[p][k][0], b[p][k][1]);
+        mma_16x8x8(c[p][1], low, b[p][k][0], b[p][k][1]);
+      }
     }
 #pragma unroll
-    for (int v = 0; v < 2; ++v) {
-      const double x[4] = {c[0][v], c[0][2 + v], c[1][v], c[1][2 + v]};
-      if (j + v < n) epilogue.store(i, j + v, x, held[v]);
-    }
+    for (int p = 0; p < wide; ++p)
+#pragma unroll
+      for (int v = 0; v < 2; ++v) {
+        const double x[4] = {c[p][0][v], c[p][0][2 + v], c[p][1][v], c[p][1][2 + v]};
+        if (j + 8 * p + v < n) epilogue.store(i, j + 8 * p + v, x, held[p][v]);
+      }
   }
   epilogue.finish();
 }
 
-template <class T, int tiles, int warps = tiles, class Epilogue>
+template <class T, int tiles, int warps = tiles, int wide = 1, class Epilogue>
 int launch(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
            const Epilogue& epilogue, Index most_blocks) {
   constexpr int bytes = shared_bytes(tiles);
-  constexpr unsigned parts = (tiles + warps - 1) / warps;
-  auto* const kernel = product_kernel<T, tiles, warps, Epilogue>;
+  constexpr unsigned parts = (tiles + warps * wide - 1) / (warps * wide);
+  auto* const kernel = product_kernel<T, tiles, warps, wide, Epilogue>;
   const Index slabs = std::max<Index>((a.rows + slab - 1) / slab, 1);
   const Index resident = std::max<Index>(resident_blocks(kernel, 32 * warps, bytes, "thin product") / parts, 1);
   const auto blocks = static_cast<int>(std::min({slabs, resident, most_blocks}));

@@ -120,7 +120,7 @@ class Reduction {
     found.divisor = some ? fma(fabs(first), norm, square) : 0.0;
   }
 
-  /// By the leader, while the others find p: what belongs to column k. Past the last reflection that is T's diagonal alone.
+  /// By the leader, while the others find p: what belongs to column k, past the last reflection T's diagonal alone.
   __device__ void write(int k, const Found& found) const {
     if (speaks() && lane_ == k % 32) out_.diagonal[k] = found.diagonal;
     if (k + 1 >= n_) return;
