@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "sparse/fronts.hpp"
-#include "sparse/memory.hpp"
 #include "sparse/ordering.hpp"
 #include "sparse/processor.hpp"
 
@@ -326,12 +325,8 @@ Symbolic analyze_by(const Pattern& pattern, const AnalyzeOptions& options, const
 
 Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
                          bool gpu, bool wide) {
-  Symbolic s = !wide && fits_narrow(pattern) ? analyze_by<std::int32_t>(pattern, options, may_pivot, gpu)
-                                             : analyze_by<Index>(pattern, options, may_pivot, gpu);
-  // orderings leave several times what is kept, in pieces that fronts do not fit into
-  constexpr Index worth_giving_back = Index{1} << 20;
-  give_back_freed(worth_giving_back);
-  return s;
+  return !wide && fits_narrow(pattern) ? analyze_by<std::int32_t>(pattern, options, may_pivot, gpu)
+                                       : analyze_by<Index>(pattern, options, may_pivot, gpu);
 }
 
 }  // namespace qrane::sparse

@@ -3,6 +3,7 @@
 #include "sparse/numeric.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -68,6 +69,9 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
       region_(budget_, segment_bytes<T>(*symbolic_, plan_, threads_), surely_used_bytes<T>(*symbolic_)),
       pools_(pools) {
   const Symbolic& s = *symbolic_;
+  // an analysis frees several times what it keeps, in pieces that fronts do not fit into; a millisecond, if that
+  constexpr Index worth_giving_back = Index{1} << 20;
+  if (!std::atomic_ref(s.tidied).exchange(true)) give_back_freed(worth_giving_back);
   try {
     const Index chunk_bytes = std::clamp(s.facts.r_entries * static_cast<Index>(sizeof(T)) / (8 * threads_),
                                          Index{1} << 14, Index{1} << 20);

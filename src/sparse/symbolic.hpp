@@ -29,6 +29,7 @@
 // Fronts are numbered in postorder: children before their parent, every subtree contiguous.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -130,6 +131,9 @@ struct Symbolic {
   std::vector<Local> own_slot;      ///< rows; row of its front that permuted row r becomes; -1 for rows outside fronts
   std::vector<Local> entry_col;     ///< entries; local column of entry p of S in its row's front; -1 in singleton rows
   std::vector<Index> front_of_col;  ///< cols; the front in which a permuted column is pivotal; -1: singleton or empty
+
+  /// Whether a factorization has given back to the system what the analysis freed; by std::atomic_ref.
+  alignas(std::atomic_ref<bool>::required_alignment) mutable bool tidied = false;
 
   Index front_count() const { return static_cast<Index>(fronts.size()); }
   /// f(row, first, last, column) for every permuted row with entries, ascending: they are first .. last - 1, and
