@@ -35,6 +35,7 @@ std::vector<FrontRoundsOptions> option_sets() {
           all.push_back({.rhs_cols = rhs,
                          .panel = 4,
                          .whole_elements = whole,
+                         .whole_rows = late ? Index{6} : Index{1} << 20,
                          .update_cols = rhs > 0 ? Index{3} : Index{8},
                          .update_blocks = late ? 1 : backend::front_update_blocks,
                          .pair_cols = whole == 0 ? (rhs > 0 ? Index{12} : Index{16}) : Index{0},

@@ -15,6 +15,7 @@
 
 #include <qrane/error.hpp>
 
+#include "backend/whole_fronts.hpp"
 #include "dense/buffer.hpp"
 #include "sparse/device_tables.hpp"
 #include "sparse/factors.hpp"
@@ -39,6 +40,7 @@ class DeviceMemory {
     rounds.rhs_cols = rhs_cols;
     rounds.panel = panel;
     rounds.whole_elements = queue.front_whole_elements(T{});
+    rounds.whole_rows = backend::most_whole_rows<B>;
     rounds.update_cols = queue.front_update_cols(T{});
     if constexpr (backend::updates_front_pairs<Queue, T>) {
       rounds.update_blocks = backend::front_update_blocks;

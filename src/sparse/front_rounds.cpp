@@ -92,7 +92,7 @@ class Planner {
 
       FrontCourse& course = courses_.of[at(k)];
       const Index elements = f.rows_bound * all_columns(f, o_);
-      course.whole = elements <= o_.whole_elements;
+      course.whole = elements <= o_.whole_elements && rows <= o_.whole_rows;
       course.size = course.whole ? size_class(f.rows_bound, elements) : height_class(f.rows_bound);
       courses_.largest[course.whole][course.size].include(
           {f.rows_bound, static_cast<std::int32_t>(all_columns(f, o_)), elements});

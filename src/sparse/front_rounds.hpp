@@ -31,6 +31,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "backend/fronts.hpp"
@@ -42,7 +43,8 @@ namespace qrane::sparse {
 struct FrontRoundsOptions {
   Index rhs_cols = 0;
   Index panel = 32;           ///< columns
-  Index whole_elements = 0;   ///< fronts of at most so many elements, right-hand sides included, are done whole
+  Index whole_elements = 0;   ///< fronts of at most so many elements, right-hand sides included, are done whole,
+  Index whole_rows = std::numeric_limits<Index>::max();  ///< if they have at most so many rows
   Index update_cols = 128;    ///< most columns of an update
   int update_blocks = 1;      ///< most that may share an update, a power of two
   Index pair_cols = 0;        ///< most columns of an update by two panels; 0: the device has none

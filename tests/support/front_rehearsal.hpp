@@ -88,6 +88,7 @@ class Rehearsal {
         fronts_[at(f)].whole = true;
         const auto& shape = plan_.shapes[at(f)];
         ASSERT_LE(shape.rows_bound * (shape.cols + o_.rhs_cols), o_.whole_elements);
+        ASSERT_LE(shape.rows_bound, o_.whole_rows);
         ASSERT_EQ(plan_.begin[at(f)], plan_.end[at(f)]);
         return;
       }

@@ -6,6 +6,7 @@
 // bits from that alone.
 #include "backend/cuda/front_blocked.cuh"
 #include "backend/cuda/front_layout.cuh"
+#include "backend/whole_fronts.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -28,7 +29,7 @@ __host__ __device__ std::int64_t blocked_capacity(std::int64_t rows, std::int64_
   return most;
 }
 
-constexpr int most_blocked_rows = 256;
+constexpr int most_blocked_rows = static_cast<int>(most_whole_rows<Cuda>);
 
 /// How fronts of a class are worked on. slabs: of 32 rows, that a warp's registers hold.
 template <int warps_, int slabs_, int blocks_>
@@ -117,8 +118,9 @@ void launch_class(const Launch& launch, const Fronts<Cuda, T>& fronts, const Fro
 template <class T>
 Index front_whole_elements() {
   constexpr Index slack_bytes = 28 * 1024;  // padding, reflectors beside the matrix
-  constexpr Index worthwhile = 12 * 1024;   // larger ones are done sooner by panels
-  return std::min((shared_memory_limit() - slack_bytes) / static_cast<Index>(sizeof(T)), worthwhile);
+  const Index room = (shared_memory_limit() - slack_bytes) / static_cast<Index>(sizeof(T));
+  constexpr Index worthwhile = 12 * 1024;  // in float larger ones are done sooner by panels
+  return sizeof(T) == 4 ? std::min(room, worthwhile) : room;
 }
 
 template <class T>
