@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "backend/cuda/conditional.hpp"
 #include "backend/cuda/queue.hpp"
 #include "dense/buffer.hpp"
 
@@ -61,10 +62,12 @@ class Recording : public testing::Test {
 };
 
 constexpr Flags choices[] = {{0, 0}, {1, 0}, {0, 1}, {7, -1}, {0, 0}};
+constexpr bool inner_alone(const Flags& flags) { return flags[0] == 0 && flags[1] != 0; }
 
 TEST_F(Recording, DoesWhatTheFlagsSayWhenItIsReplayed) {
   const auto recording = queue_->recorded([&](Queue& q) { work(q); });
   for (const Flags& flags : choices) {
+    if (inner_alone(flags) && !cuda::has_conditional_nodes()) continue;  // a nested flag is then as on a queue, below
     set(flags);
     queue_->replay(recording);
     EXPECT_EQ(values(), expected(flags));
@@ -74,7 +77,7 @@ TEST_F(Recording, DoesWhatTheFlagsSayWhenItIsReplayed) {
 /// The nested flag replaces the outer one, so that a queue that is not recorded would do more where only the inner is set.
 TEST_F(Recording, IsWhatAQueueDoesWhereTheInnerFlagImpliesTheOuter) {
   for (const Flags& flags : choices) {
-    if (flags[0] == 0 && flags[1] != 0) continue;
+    if (inner_alone(flags)) continue;
     set(flags);
     work(*queue_);
     EXPECT_EQ(values(), expected(flags));

@@ -228,6 +228,19 @@ TEST(FrontRounds, ProcessorsArePredictedByRoundsAndFlops) {
   EXPECT_LE(predict_seconds(large, tuning, 16, 8).cpu, predict_seconds(large, tuning, 2, 8).cpu);
 }
 
+TEST(FrontRounds, MatricesOfNextToNothingAreForTheProcessor) {
+  for (const test::NamedTriplets& odd : test::odd_matrices()) {
+    const Symbolic s = analyzed(odd.a);
+    for (const int threads : {1, 2, 16})
+      for (const int scalar_bytes : {4, 8}) {
+        SCOPED_TRACE(testing::Message() << odd.name << ", " << threads << " threads, " << scalar_bytes << " bytes");
+        const ProcessorSeconds seconds =
+            predict_seconds(s, tuning::sparse_defaults(Backend::cuda), threads, scalar_bytes);
+        EXPECT_LT(seconds.cpu, seconds.device);
+      }
+  }
+}
+
 TEST(FrontRounds, LateFrontsHoldNoMoreMemory) {
   const Symbolic s = analyzed(test::random_sparse(800, 300, 0.01, 6));
   FrontRoundsOptions options{.keep_q = false};

@@ -48,10 +48,11 @@ double device_seconds(const Symbolic& symbolic, const tuning::SparseTuning& tuni
     return static_cast<double>(busy) * tuning.round_seconds + static_cast<double>(planned - busy) * tuning.idle_seconds;
   });
   const AnalysisFacts& facts = symbolic.facts;
-  return tuning.start_seconds + path + facts.flops / tuning.device_flops +
-         static_cast<double>(facts.entries) * tuning.entry_seconds +
-         static_cast<double>(facts.front_entries) * tuning.element_seconds +
-         static_cast<double>(facts.fronts) * tuning.front_seconds;
+  const double all = tuning.start_seconds + path + facts.flops / tuning.device_flops +
+                     static_cast<double>(facts.entries) * tuning.entry_seconds +
+                     static_cast<double>(facts.front_entries) * tuning.element_seconds +
+                     static_cast<double>(facts.fronts) * tuning.front_seconds;
+  return std::max(all, tuning.least_seconds);
 }
 
 double cpu_seconds(const Symbolic& symbolic, const tuning::SparseTuning& tuning, int threads, int scalar_bytes) {

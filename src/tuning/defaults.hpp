@@ -101,11 +101,12 @@ constexpr QRTuning qr_defaults(Backend backend) {
 }
 
 /// What first factorizations of a pattern take, for the choice between a GPU and the CPU's cores
-/// (sparse/processor.hpp). Seconds of the device: at least, for a round, for one of a panel without rows, an entry of
-/// the matrix, an element of the fronts, a front, an element of a front on the longest path that is done whole.
+/// (sparse/processor.hpp). Seconds of the device: once, for a round, for one of a panel without rows, an entry of
+/// the matrix, an element of the fronts, a front, an element of a front on the longest path that is done whole; and the
+/// least that was ever measured, below which the rest would be guessing.
 struct SparseTuning {
   double start_seconds = 0, round_seconds = 0, idle_seconds = 0, entry_seconds = 0, element_seconds = 0;
-  double front_seconds = 0, whole_element_seconds = 0;
+  double front_seconds = 0, whole_element_seconds = 0, least_seconds = 0;
   double device_flops = 1;  // a second
   double whole_bytes = 0;   // fronts of at most so many are done in one round
   // Of the CPU: at least, for each thread beyond the first, an entry, an element, a front on one thread; flops a
@@ -132,6 +133,7 @@ constexpr SparseTuning sparse_defaults(Backend backend) {
               .element_seconds = 8.3e-11,
               .front_seconds = 1.12e-6,
               .whole_element_seconds = 2.85e-9,
+              .least_seconds = 4.1e-4,
               .device_flops = 2.2e13,
               .whole_bytes = 2e5};
     case Backend::opencl:
