@@ -165,7 +165,7 @@ using KeptOnCpu = dense::Kept<Cpu>;
 
 TEST(KeptOnCpu, TheSameThingComesBack) {
   backend::cpu::Queue queue(1);
-  KeptOnCpu kept(1 << 20);
+  KeptOnCpu kept(queue, 1 << 20);
   const auto address = [&](Index bytes, bool keep) {
     auto memory = kept.memory(queue, bytes);
     const auto second = kept.memory(queue, bytes);  // which is taken is nobody else's
@@ -205,7 +205,7 @@ TEST(KeptOnCpu, TheSameThingComesBack) {
 
 TEST(KeptOnCpu, NoMoreThanItsBounds) {
   backend::cpu::Queue queue(1, 1 << 20);
-  KeptOnCpu kept(100000);
+  KeptOnCpu kept(queue, 100000);
   const auto keep = [&](Index bytes) { kept.memory(queue, bytes).keep(); };
   keep(100001);
   EXPECT_FALSE(kept.give_back());

@@ -228,7 +228,7 @@ TEST(FrontRounds, ProcessorsArePredictedByRoundsAndFlops) {
   EXPECT_LE(predict_seconds(large, tuning, 16, 8).cpu, predict_seconds(large, tuning, 2, 8).cpu);
 }
 
-TEST(FrontRounds, MatricesOfNextToNothingAreForTheProcessor) {
+TEST(FrontRounds, MatricesOfNextToNothingStayOnTheCpu) {
   for (const test::NamedTriplets& odd : test::odd_matrices()) {
     const Symbolic s = analyzed(odd.a);
     for (const int threads : {1, 2, 16})

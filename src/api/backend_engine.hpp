@@ -287,7 +287,7 @@ template <class B>
 class EngineBase : public Engine {
  public:
   explicit EngineBase(typename B::Queue queue)
-      : queue_(std::move(queue)), kept_(queue_.available_bytes() / share_of_kept) {}
+      : queue_(std::move(queue)), kept_(queue_, queue_.available_bytes() / share_of_kept) {}
   void synchronize() override { queue_.synchronize(); }
   double time_ms(const std::function<void()>& fn) override {
     const auto begin = queue_.record();

@@ -185,7 +185,7 @@ inline constexpr bool updates_front_pairs = requires(const Queue queue) { queue.
 //       offset sum_{i<j} min(i + 1, r_bound); column pivots + j holds r_rows rows, from there on r_bound apart.
 //   factor_whole_fronts(f, FrontTasks<B, std::int32_t>, keep_q)
 //       All of the above for small fronts, one block each, its matrix in shared memory: fronts with
-//       rows_bound * (cols + rhs_cols) <= front_whole_elements(T{}), whose children are finished. Without keep_q V and T
+//       rows_bound * (cols + rhs_cols) <= front_whole_elements(T{}), and so few rows (whole_fronts.hpp), whose children are finished. Without keep_q V and T
 //       are not written; R, contribution block and the lists are left where the kernels above leave them.
 //
 // Results repeat bit for bit: every sum has a fixed order.

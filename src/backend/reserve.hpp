@@ -3,7 +3,6 @@
 // allocation would fail without.
 #pragma once
 
-#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -20,29 +19,39 @@ class Reserve {
 
   /// Whether any of them had something to give back. From any thread that holds no lock which releasing memory takes.
   static bool give_back_all() noexcept {
-    const std::lock_guard lock(mutex);
+    Registry& known = registry();
+    const std::lock_guard lock(known.mutex);
     bool any = false;
-    for (Reserve* const reserve : all) any = reserve->give_back() || any;
+    for (Reserve* const reserve : known.all) any = reserve->give_back() || any;
     return any;
   }
 
  protected:
-  Reserve() {
-    const std::lock_guard lock(mutex);
-    all.push_back(this);
+  Reserve() = default;
+  ~Reserve() = default;
+  /// Derived classes join when they are complete, and leave before they end.
+  void join() {
+    Registry& known = registry();
+    const std::lock_guard lock(known.mutex);
+    known.all.push_back(this);
   }
-  /// Derived classes leave before they end.
-  ~Reserve() { leave(); }
   void leave() noexcept {
-    const std::lock_guard lock(mutex);
-    all.erase(std::remove(all.begin(), all.end(), this), all.end());
+    Registry& known = registry();
+    const std::lock_guard lock(known.mutex);
+    std::erase(known.all, this);
   }
   /// Releases what is kept and not in use, from any thread; false when there was nothing.
   virtual bool give_back() noexcept = 0;
 
  private:
-  static inline std::mutex mutex;
-  static inline std::vector<Reserve*> all;
+  struct Registry {
+    std::mutex mutex;
+    std::vector<Reserve*> all;
+  };
+  static Registry& registry() {
+    static Registry& known = *new Registry;  // outlives contexts that are themselves static
+    return known;
+  }
 };
 
 /// allocate(), and once more after all reserves gave back what they had, where it throws out_of_memory.
@@ -51,8 +60,9 @@ auto allocate_with_reserves(Allocate allocate) {
   try {
     return allocate();
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::out_of_memory || !Reserve::give_back_all()) throw;
+    if (error.code() != ErrorCode::out_of_memory) throw;
   }
+  (void)Reserve::give_back_all();  // another thread may have been first
   return allocate();
 }
 

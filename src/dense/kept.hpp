@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call makes for itself and would make again if it were repeated (svd, least_squares): a context keeps the
-// factorizations and the memory of the last few, so that a loop of such calls allocates nothing but its results, and
+// factorizations and the memory of the last few, so that a loop of such calls allocates little but its results, and
 // factorizations become recordings as those of one QR object do (repeated.hpp). Bits are the same either way.
 //
-// Bounded: the `most` things used last, together at most a sixteenth of the memory that was free when the context was made.
-// They go with the context, and as soon as an allocation would fail without (backend/reserve.hpp). What a call has taken
-// nobody else can take; what a call that failed had taken goes.
+// Bounded: the `most` things used last, together at most so many bytes of workspace. They go with the context, and as soon
+// as an allocation would fail without (backend/reserve.hpp). What a call has taken nobody else can take; what it has not
+// put back when it fails goes.
 #pragma once
 
+#include <iterator>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -25,7 +26,7 @@ class Kept final : public backend::Reserve {
  public:
   using Queue = typename B::Queue;
 
-  explicit Kept(Index most_bytes) : most_bytes_(most_bytes) {}
+  Kept(Queue queue, Index most_bytes) : queue_(std::move(queue)), most_bytes_(most_bytes) { join(); }
   ~Kept() {
     leave();
     (void)give_back();
@@ -74,8 +75,11 @@ class Kept final : public backend::Reserve {
     return {*this, key, std::move(buffer), bytes};
   }
 
-  /// Also from another thread than the context's.
+  /// Also from another thread than the context's. Nothing while the queue's stream is captured: what is in use by work
+  /// before the graph cannot be released within.
   bool give_back() noexcept override {
+    if constexpr (requires { queue_.captured(); })
+      if (queue_.captured()) return false;
     std::list<Item> going;
     const std::lock_guard lock(mutex_);
     going.swap(items_);
@@ -114,15 +118,18 @@ class Kept final : public backend::Reserve {
 
   void put(Item item) {
     if (item.bytes > most_bytes_) return;
+    std::list<Item> going;  // released without the lock
+    const Index bytes = item.bytes;
     const std::lock_guard lock(mutex_);
-    bytes_ += item.bytes;
     items_.push_front(std::move(item));
+    bytes_ += bytes;
     while (items_.size() > most || bytes_ > most_bytes_) {
       bytes_ -= items_.back().bytes;
-      items_.pop_back();
+      going.splice(going.end(), items_, std::prev(items_.end()));
     }
   }
 
+  const Queue queue_;
   const Index most_bytes_;
   std::mutex mutex_;
   std::list<Item> items_;  // the last used one first

@@ -187,7 +187,7 @@ void FrontResult<T>::plan(const FrontMatrix<T>& front, bool keep_t, const FrontT
   panels.clear();
   direct = front.rows * front.cols <= tuning.direct_elements;
   with_t = keep_t || !direct;
-  panel_cols = front.cols < tuning.wide_front ? tuning.narrow_panel : tuning.panel;
+  panel_cols = tuning.panel_cols(front.cols);
   rows_of_r = 0;
   dropped_norm2 = 0;
   const auto height = [&](Index j) { return std::min(front.rows, std::max(front.stair[j], j + 1)); };
@@ -218,7 +218,7 @@ void FrontResult<T>::plan(const FrontMatrix<T>& front, bool keep_t, const FrontT
   }
   begin[at(front.cols)] = next;
   pivot.resize(at(front.cols));
-  const Index size = triangle_ld() * front.cols;
+  const Index size = triangle_elements(front.cols, tuning);
   if (triangles_size_ >= size) return;
   triangles_.reset();
   triangles_size_ = 0;

@@ -6,8 +6,8 @@
 //
 //          panel 0   panel 1                panel 0, factored
 //        | x x x   x x x   x |            | 1       r r r   r |    V stands in the front with its ones and zeros, so
-//        that | x x x   x x x   x |            | v 1     r r r   r |    it goes into products as it is; R's triangle of
-//        the | . . x   x x x   x |            | v v 1   r r r   r |    panel is kept beside the front, in its `corner`.
+//        | x x x   x x x   x |            | v 1     r r r   r |    that it goes into products as it is; R's triangle of
+//        | . . x   x x x   x |            | v v 1   r r r   r |    the panel is kept beside the front, in its `corner`.
 //        | . . .   x x x   x |            | . v v   x x x   x |
 //        | . . .   . . x   x |            | . . .   . . x   x |
 //                                           rows 0 .. 3: what the panel's update touches
@@ -36,6 +36,8 @@ struct FrontTuning {
   Index store_least = 64;  ///< columns that are equally high in memory, about: a sixteenth of all, at least so many
   Index store_most = 256;  ///< and at most: products over fewer are slower
   double waste = 1.6;            ///< a panel ends where its rectangle is that many times its columns' heights
+
+  Index panel_cols(Index front_cols) const { return front_cols < wide_front ? narrow_panel : panel; }
 };
 
 /// A front's matrix by columns, some panels after the other as high as the staircase is there:
@@ -109,8 +111,11 @@ struct FrontResult {
   T* corner(const FrontPanel& panel, Index c) const {
     return t(panel) + (panel.cols - 1 - c) * triangle_ld() + (panel.cols - c);
   }
-  /// Of a front for which there is memory, at least.
-  Index most_cols() const { return triangles_size_ / (FrontTuning{}.panel + 1); }
+  /// Elements of that for a front of so many columns, and how many there is memory for.
+  static Index triangle_elements(Index cols, const FrontTuning& tuning = {}) {
+    return cols * (tuning.panel_cols(cols) + 1);
+  }
+  Index most_elements() const { return triangles_size_; }
 
  private:
   std::unique_ptr<T[]> triangles_;

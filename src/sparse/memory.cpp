@@ -84,10 +84,11 @@ AlignedBytes allocate_aligned(Index bytes, Index used) {
 }
 
 void give_back_freed(Index bytes) {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
-  if (mallinfo2().fordblks > static_cast<std::size_t>(bytes)) malloc_trim(0);
-#else
   static_cast<void>(bytes);
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 33)
+  if (mallinfo2().fordblks > static_cast<std::size_t>(bytes)) malloc_trim(0);
+#endif
 #endif
 }
 

@@ -69,9 +69,11 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
       region_(budget_, segment_bytes<T>(*symbolic_, plan_, threads_), surely_used_bytes<T>(*symbolic_)),
       pools_(pools) {
   const Symbolic& s = *symbolic_;
-  // an analysis frees several times what it keeps, in pieces that fronts do not fit into; a millisecond, if that
-  constexpr Index worth_giving_back = Index{1} << 20;
-  if (!std::atomic_ref(s.tidied).exchange(true)) give_back_freed(worth_giving_back);
+  // an analysis frees several times what it keeps, in pieces that fronts do not fit into; a millisecond, if that, but in
+  // a program with much memory of its own
+  constexpr Index worth_giving_back = Index{1} << 20, worth_looking = Index{1} << 16;
+  const Index expected = (s.facts.r_entries + s.facts.peak_entries) * static_cast<Index>(sizeof(T));
+  if (!std::atomic_ref(s.tidied).exchange(true) && expected > worth_looking) give_back_freed(worth_giving_back);
   try {
     const Index chunk_bytes = std::clamp(s.facts.r_entries * static_cast<Index>(sizeof(T)) / (8 * threads_),
                                          Index{1} << 14, Index{1} << 20);
@@ -330,9 +332,9 @@ void Numeric<T>::leave_front(Index f, T* front) {
   const StoredFront<T>& stored = stored_[at(f)];
   Index size = 0;
   for (Index j = 0; j < symbolic_->fronts[at(f)].cols; ++j) size += stored.height(j, symbolic_->fronts[at(f)].pivots);
+  root_ = front;  // reset() gives it back whatever comes
   region_.shrink(front, size);
   give_back_front(nullptr);  // some of it was
-  root_ = front;
 }
 
 /// Fronts first .. last in postorder, whole subtrees, on one thread.

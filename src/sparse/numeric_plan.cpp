@@ -258,6 +258,7 @@ NumericPlan plan_numeric(const Symbolic& s, int threads) {
       const Index elements = s.facts.r_entries + p.shared_elements + outcome.elements;
       return outcome.duration * std::sqrt(static_cast<double>(elements));
     };
+    constexpr std::size_t most_in_order = 2048;  // tasks, whose square that may take: chains have a task a front
     const NumericPlan nested = plan;
     double lowest = price(plan);
     struct Ahead {
@@ -269,9 +270,11 @@ NumericPlan plan_numeric(const Symbolic& s, int threads) {
       NumericPlan other = nested;
       other.after = far_before(work, ahead.tasks * threads, ahead.share * threads);
       if (ahead.alone) set_apart(rehearsal, other.after);
-      NumericPlan in_order = other;
-      place_in_order(s, in_order);
-      if (in_order.shared_elements < other.shared_elements) other = std::move(in_order);
+      if (!other.after.empty() && other.after.back() > 0 && work.size() <= most_in_order) {
+        NumericPlan in_order = other;
+        place_in_order(s, in_order);
+        if (in_order.shared_elements < other.shared_elements) other = std::move(in_order);
+      }
       const double paid = price(other);
       if (paid > lowest) continue;
       lowest = paid;

@@ -279,10 +279,11 @@ class NumericTasks {
   void borrow(FrontResult<T>& result, Index cols) {
     const std::lock_guard lock(mutex_);
     if (spare_.empty()) return;
+    const Index needed = FrontResult<T>::triangle_elements(cols);
     std::size_t best = 0;
     for (std::size_t k = 1; k < spare_.size(); ++k) {
-      const Index most = spare_[best].most_cols(), other = spare_[k].most_cols();
-      if (most < cols ? other > most : other >= cols && other < most) best = k;
+      const Index most = spare_[best].most_elements(), other = spare_[k].most_elements();
+      if (most < needed ? other > most : other >= needed && other < most) best = k;
     }
     result = std::move(spare_[best]);
     spare_.erase(spare_.begin() + static_cast<std::ptrdiff_t>(best));

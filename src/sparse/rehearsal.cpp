@@ -52,7 +52,7 @@ Rehearsal::Rehearsal(const Symbolic& s, const NumericPlan& plan, const std::vect
 bool Rehearsal::shared_by_all(Index task) const { return tasks_[at(task)].most_threads >= threads_; }
 
 Rehearsal::Outcome Rehearsal::run(const std::vector<Index>& after) const {
-  std::vector<Index> waiting, held, ready;  // ready: a heap, the most urgent first
+  std::vector<Index> waiting, held, ready;  // heaps: held by what must have ended, ready the most urgent first
   std::vector<char> ended(tasks_.size(), 0);
   std::vector<std::pair<Index, double>> running;  // what is left of a task's work
   Index all_ended = 0;
@@ -60,9 +60,11 @@ Rehearsal::Outcome Rehearsal::run(const std::vector<Index>& after) const {
     const Task &x = tasks_[at(a)], &y = tasks_[at(b)];
     return x.upper != y.upper ? y.upper : a > b;
   };
+  const auto waits_longer = [&](Index a, Index b) { return after[at(a)] > after[at(b)]; };
   const auto offer = [&](Index k) {
     if (after[at(k)] > all_ended) {
       held.push_back(k);
+      std::push_heap(held.begin(), held.end(), waits_longer);
       return;
     }
     ready.push_back(k);
@@ -110,7 +112,11 @@ Rehearsal::Outcome Rehearsal::run(const std::vector<Index>& after) const {
         if (--waiting[at(parent)] == 0) offer(parent);
     }
     while (at(all_ended) < ended.size() && ended[at(all_ended)]) ++all_ended;
-    for (const Index k : std::exchange(held, {})) offer(k);
+    while (!held.empty() && after[at(held.front())] <= all_ended) {
+      std::pop_heap(held.begin(), held.end(), waits_longer);
+      offer(held.back());
+      held.pop_back();
+    }
   }
 }
 

@@ -3,9 +3,9 @@
 // (jacobi.cuh), in double.
 //
 //   from R    L = Rᵀ: its columns are rotated to L J = V diag(sigma), so V comes from the columns themselves and only
-//             J = U, when it is asked for, is carried along, from something near it on where that is known (small_eigen.cu):
-//             L U is all but diagonal then, and a sweep or two are left of six to nine. R's diagonal is kept away from zero by 2^-60 of its row's
-//             largest element, which makes L nonsingular; V is orthonormal up to a condition near 2^40.
+//             J = U, when asked for, is carried along, from something near it on where that is known (small_eigen.cu):
+//             L U is all but diagonal then, and fewer sweeps are left. R's diagonal is kept away from zero by 2^-60 of
+//             its row's largest element, which makes L nonsingular; V is orthonormal up to a condition near 2^40.
 //   from G    (Veselić, Hari, "A note on a one-sided Jacobi algorithm", 1989) G + d I = L Lᵀ, the same on L, and
 //             sigma^2 = ‖l_j‖^2 - d. The shift d is the rounding of the largest, so the factorization cannot break
 //             down.

@@ -207,13 +207,16 @@ void State::release(std::byte* p) noexcept {
   if (found == sizes_.end()) return;
   used_bytes_ -= found->second;
   sizes_.erase(found);
+  int before = 0;  // another thread's device, and default streams do not name theirs
+  const bool known = cudaGetDevice(&before) == cudaSuccess && cudaSetDevice(device_) == cudaSuccess;
   cudaError_t status = cudaSuccess;
   if (pool_ != nullptr) {
-    status = cudaFreeAsync(p, stream_);  // the stream names the device
+    status = cudaFreeAsync(p, stream_);
   } else {
     (void)cudaStreamSynchronize(stream_);
     status = cudaFree(p);
   }
+  if (known) (void)cudaSetDevice(before);
   if (status != cudaSuccess) (void)cudaGetLastError();
 }
 
