@@ -11,7 +11,7 @@ if(TARGET qrane_command)
   endfunction()
   find_program(QRANE_TEST_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH VALIDATOR qrane_python_has_numpy)
   find_program(QRANE_TEST_PYTHON python3 VALIDATOR qrane_python_has_numpy REQUIRED)
-  foreach(test cli_test.Matrices cli_test.BadInput cli_update_test.Changes cli_update_test.BadInput
+  foreach(test cli_test.Matrices cli_bad_input_test.BadInput cli_update_test.Changes cli_update_test.BadInput
       cli_sparse_test.Analyze cli_sparse_test.Long cli_background_test.Background cli_background_test.Interrupt)
     string(REPLACE "." ";" parts ${test})
     list(GET parts 0 file)
