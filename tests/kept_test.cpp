@@ -3,7 +3,7 @@
 // and memory that is kept is there for whoever needs it.
 #include <thread>
 
-#include "backend/cpu/queue.hpp"
+#include "cpu/queue/queue.hpp"
 #include "dense/kept.hpp"
 #include "support/backends.hpp"
 #include "support/combos.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of frontal matrices (src/backend/fronts.hpp) share: all arrays of a plan in host memory, made from an
+// What the tests of frontal matrices (src/vocabulary/fronts.hpp) share: all arrays of a plan in host memory, made from an
 // analysis or by hand; the same on the device; and a walk through the tree. The tests are apart by kernel:
 // kernels_fronts_{layout,panels,updates,tree}.hpp. Included by kernels_test.hpp.
 #pragma once
@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "backend/cpu/queue.hpp"
-#include "backend/fronts.hpp"
-#include "sparse/symbolic.hpp"
+#include "cpu/queue/queue.hpp"
+#include "vocabulary/fronts.hpp"
+#include "sparse/analysis/symbolic.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::backend::test {

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #if QRANE_WITH_OPENCL
-#include "backend/opencl/queue.hpp"
+#include "opencl/queue/queue.hpp"
 
 namespace qrane::backend::test {
 

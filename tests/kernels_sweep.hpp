@@ -2,7 +2,7 @@
 // Chains of orthogonal blocks over the columns of X, where a backend has them. Included by kernels_test.hpp.
 #pragma once
 
-#include "backend/wide_sweep.hpp"
+#include "vocabulary/wide_sweep.hpp"
 
 namespace qrane::backend::test {
 

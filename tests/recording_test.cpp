@@ -6,8 +6,8 @@
 
 #include <array>
 
-#include "backend/cuda/conditional.hpp"
-#include "backend/cuda/queue.hpp"
+#include "cuda/queue/conditional.hpp"
+#include "cuda/queue/queue.hpp"
 #include "dense/buffer.hpp"
 
 namespace qrane::backend::test {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "sparse/processor.hpp"
-#include "sparse/symbolic.hpp"
+#include "sparse/analysis/symbolic.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::test {

@@ -13,7 +13,7 @@
 #include <qrane/error.hpp>
 
 #include "sparse/block_planner.hpp"
-#include "sparse/front_lanes.hpp"
+#include "sparse/device/plan/front_lanes.hpp"
 #include "sparse/processor.hpp"
 #include "support/front_rehearsal.hpp"
 

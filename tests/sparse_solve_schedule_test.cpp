@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "sparse/front_rounds.hpp"
-#include "sparse/solve_schedule.hpp"
+#include "sparse/device/plan/front_rounds.hpp"
+#include "sparse/device/plan/solve_schedule.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::sparse {

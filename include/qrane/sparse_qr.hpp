@@ -164,7 +164,7 @@ struct FrontFacts {
   double flops = 0;
 };
 
-struct Symbolic;  // src/sparse/symbolic.hpp
+struct Symbolic;  // src/sparse/analysis/symbolic.hpp
 template <class T>
 class Factor;
 template <class T>

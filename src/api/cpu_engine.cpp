@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/backend_engine.hpp"
-#include "backend/cpu/queue.hpp"
+#include "cpu/queue/queue.hpp"
 
 namespace qrane::detail {
 

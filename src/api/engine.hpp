@@ -13,7 +13,7 @@
 
 #include "api/pivoted_state.hpp"
 #include "api/state.hpp"
-#include "backend/cpu/thread_pool.hpp"
+#include "cpu/queue/thread_pool.hpp"
 #include "sparse/factors.hpp"
 #include "tuning/table.hpp"
 

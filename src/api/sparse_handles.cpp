@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sparse/symbolic.hpp"
+#include "sparse/analysis/symbolic.hpp"
 
 namespace qrane::sparse {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sparse::Factor<T> stands on: between the user's rows, columns and memory and the permuted ones of
-// src/sparse/numeric.hpp.
+// src/sparse/host/numeric.hpp.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <qrane/sparse_qr.hpp>
 
 #include "api/engine.hpp"
-#include "sparse/numeric.hpp"
+#include "sparse/host/numeric.hpp"
 #include "sparse/processor.hpp"
 
 namespace qrane::detail {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/updated_engine.hpp"
-#include "backend/cuda/queue.hpp"
+#include "cuda/queue/queue.hpp"
 
 namespace qrane::detail {
 

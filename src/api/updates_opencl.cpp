@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/updated_engine.hpp"
-#include "backend/opencl/queue.hpp"
+#include "opencl/queue/queue.hpp"
 
 namespace qrane::detail {
 

@@ -3,7 +3,7 @@
 // are gathered into contiguous memory and scattered back.
 #pragma once
 
-#include "dense/consume.hpp"
+#include "dense/solve/consume.hpp"
 
 namespace qrane::dense {
 

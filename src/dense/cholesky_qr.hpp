@@ -35,7 +35,7 @@
 
 #include <qrane/qr.hpp>
 
-#include "backend/guarded.hpp"
+#include "vocabulary/guarded.hpp"
 #include "dense/caqr.hpp"
 
 namespace qrane::dense {

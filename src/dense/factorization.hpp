@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One dense factorization on one backend: memory, the algorithm its plan names, and what R and Q give directly.
-// What consumes a factorization (solve, rank, bases, SVD) is in dense/consume.hpp.
+// What consumes a factorization (solve, rank, bases, SVD) is in dense/solve/consume.hpp.
 //
 //                 v_                     t_            r_               q_
 //   implicit      reflectors and R       T factors     -                -

@@ -4,7 +4,7 @@
 // factorizations become recordings as those of one QR object do (repeated.hpp). Bits are the same either way.
 //
 // Bounded: the `most` things used last, together at most so many bytes of workspace. They go with the context, and as soon
-// as an allocation would fail without (backend/reserve.hpp). What a call has taken nobody else can take; what it has not
+// as an allocation would fail without (vocabulary/reserve.hpp). What a call has taken nobody else can take; what it has not
 // put back when it fails goes.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include <typeinfo>
 #include <utility>
 
-#include "backend/reserve.hpp"
+#include "vocabulary/reserve.hpp"
 #include "dense/factorization.hpp"
 
 namespace qrane::dense {

@@ -20,7 +20,7 @@
 #include <numeric>
 #include <vector>
 
-#include "backend/cpu/queue.hpp"
+#include "cpu/queue/queue.hpp"
 #include "dense/transfer.hpp"
 
 namespace qrane::dense {

@@ -8,7 +8,7 @@
 
 #include <qrane/pivoted_qr.hpp>
 
-#include "dense/consume.hpp"
+#include "dense/solve/consume.hpp"
 
 namespace qrane::dense {
 

@@ -12,9 +12,9 @@
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
 
-#include "backend/cpu/cpu.hpp"
+#include "cpu/queue/cpu.hpp"
 #include "dense/buffer.hpp"
-#include "dense/small_host.hpp"
+#include "dense/solve/small_host.hpp"
 
 namespace qrane::dense {
 

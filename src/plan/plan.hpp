@@ -6,7 +6,7 @@
 
 #include <qrane/qr.hpp>
 
-#include "backend/kernels.hpp"
+#include "vocabulary/kernels.hpp"
 #include "tuning/table.hpp"
 
 namespace qrane::plan {

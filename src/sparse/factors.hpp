@@ -14,10 +14,10 @@
 
 #include <qrane/context.hpp>
 
-#include "backend/kernels.hpp"
-#include "sparse/device_uses.hpp"
+#include "vocabulary/kernels.hpp"
+#include "sparse/device/uses.hpp"
 #include "sparse/progress.hpp"
-#include "sparse/symbolic.hpp"
+#include "sparse/analysis/symbolic.hpp"
 
 namespace qrane::sparse {
 

@@ -4,9 +4,9 @@
 
 #include <qrane/error.hpp>
 
-#include "backend/cpu/blas.hpp"
+#include "cpu/queue/blas.hpp"
 #include "sparse/factors.hpp"
-#include "sparse/front_qr.hpp"
+#include "sparse/host/front_qr.hpp"
 
 namespace qrane::sparse {
 

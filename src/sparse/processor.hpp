@@ -7,7 +7,7 @@
 // the other wait for each other, and many threads get in each other's way.
 #pragma once
 
-#include "sparse/symbolic.hpp"
+#include "sparse/analysis/symbolic.hpp"
 #include "tuning/defaults.hpp"
 
 namespace qrane::sparse {

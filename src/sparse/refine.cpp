@@ -9,7 +9,7 @@
 
 #include <qrane/sparse_qr.hpp>
 
-#include "sparse/compact.hpp"
+#include "sparse/analysis/compact.hpp"
 
 namespace qrane::sparse {
 

@@ -26,7 +26,7 @@
 
 #include <qrane/matrix.hpp>
 
-#include "backend/front_tiles.hpp"
+#include "vocabulary/front_tiles.hpp"
 
 namespace qrane::sparse {
 

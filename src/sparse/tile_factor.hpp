@@ -14,7 +14,7 @@
 
 #include "dense/buffer.hpp"
 #include "sparse/scheduler.hpp"
-#include "sparse/symbolic.hpp"
+#include "sparse/analysis/symbolic.hpp"
 
 namespace qrane::sparse {
 

@@ -24,7 +24,7 @@
 
 #include <qrane/context.hpp>
 
-#include "backend/kernels.hpp"
+#include "vocabulary/kernels.hpp"
 #include "tuning/defaults.hpp"
 #include "tuning/key.hpp"
 

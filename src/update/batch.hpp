@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "api/updates.hpp"
-#include "backend/batch_update.hpp"
+#include "vocabulary/batch_update.hpp"
 #include "dense/batch_io.hpp"
 #include "update/request.hpp"
 #include "update/rows_without_q.hpp"

@@ -18,7 +18,7 @@
 // queue, beside them, Q. 6 p c (m + n) flops for the c columns of Q that turn.
 #pragma once
 
-#include "backend/rotations.hpp"
+#include "vocabulary/rotations.hpp"
 #include "update/columns.hpp"
 
 namespace qrane::update {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "api/state.hpp"
-#include "dense/least_squares.hpp"
+#include "dense/solve/least_squares.hpp"
 #include "update/rows.hpp"
 
 namespace qrane::update {

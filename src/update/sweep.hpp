@@ -3,7 +3,7 @@
 // else strip by strip of rows, window by window, by products: 2 r (nb + p)² flops a window and r rows.
 #pragma once
 
-#include "backend/wide_sweep.hpp"
+#include "vocabulary/wide_sweep.hpp"
 #include "update/chain.hpp"
 
 namespace qrane::update {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A factorization that can be updated: its store, what changes it, and what consumers ask of it (dense/consume.hpp).
+// A factorization that can be updated: its store, what changes it, and what consumers ask of it (dense/solve/consume.hpp).
 // Every update checks its arguments and finds its memory before it changes anything.
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <string>
 
 #include "api/state.hpp"
-#include "dense/consume.hpp"
-#include "dense/least_squares.hpp"
+#include "dense/solve/consume.hpp"
+#include "dense/solve/least_squares.hpp"
 #include "update/cholesky.hpp"
 #include "update/columns.hpp"
 #include "update/columns_without_q.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sparse/front_rounds.hpp"
+#include "sparse/device/plan/front_rounds.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::test {
