@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the CPU's threads divide a tree, and where contribution blocks are (src/sparse/host/numeric_plan.hpp): no two things lie
-// in one place that can be there at the same time, whoever is faster.
+// How the CPU's threads divide a tree, and where contribution blocks are (src/sparse/host/numeric_plan.hpp): no two
+// things lie in one place that can be there at the same time, whoever is faster.
 #include <gtest/gtest.h>
 
 #include <numeric>

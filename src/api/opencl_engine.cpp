@@ -8,7 +8,8 @@ namespace {
 
 class OpenCLEngine final : public BackendEngine<backend::OpenCL> {
  public:
-  OpenCLEngine(backend::opencl::Queue queue, int device) : BackendEngine<backend::OpenCL>(std::move(queue)), device_(device) {}
+  OpenCLEngine(backend::opencl::Queue queue, int device)
+      : BackendEngine<backend::OpenCL>(std::move(queue)), device_(device) {}
   Backend backend() const override { return Backend::opencl; }
   DeviceInfo info() const override { return backend::opencl::device_infos().at(static_cast<std::size_t>(device_)); }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page of the vocabulary (kernels.hpp) of its own: what uses the fronts once they are factored (vocabulary/fronts.hpp says
-// what they leave). Triangular solves with R and Rᵀ, and Q, front by front; right-hand sides are lines.
-// (Algorithm 980, section 2.1; Davis, ACM TOMS 38(1), 2011, section 2.4.)
+// A page of the vocabulary (kernels.hpp) of its own: what uses the fronts once they are factored (vocabulary/fronts.hpp
+// says what they leave). Triangular solves with R and Rᵀ, and Q, front by front; right-hand sides are lines. (Algorithm
+// 980, section 2.1; Davis, ACM TOMS 38(1), 2011, section 2.4.)
 //
-// Lines are rows of right-hand sides, `cols` numbers side by side: element (k, c) is lines[k * cols + c]. Index lists then
-// pick whole lines. R's rows, columns of S and rows of S have lines each.
+// Lines are rows of right-hand sides, `cols` numbers side by side: element (k, c) is lines[k * cols + c]. Index lists
+// then pick whole lines. R's rows, columns of S and rows of S have lines each.
 //
 // A front's rows of R are cut into blocks of front_block_rows. Its columns are counted by what a solve sees of them:
 //
@@ -52,8 +52,8 @@ struct SumLines {
   std::int32_t cols = 0, sign = 1, skip = 0;
 };
 
-/// Lines of part p, count p / parts .. count (p + 1) / parts - 1, times 2^(sign exponents[k]): for every column c a scale
-/// and the sum of squares of what is divided by it, at partials[2 (p cols + c)] and behind it. A norm is
+/// Lines of part p, count p / parts .. count (p + 1) / parts - 1, times 2^(sign exponents[k]): for every column c a
+/// scale and the sum of squares of what is divided by it, at partials[2 (p cols + c)] and behind it. A norm is
 /// sqrt(sum_p scale^2 squares), and nothing overflows on the way.
 template <class B, class T>
 struct NormLines {
@@ -66,7 +66,8 @@ struct NormLines {
   std::int32_t cols = 0, sign = 1, parts = 1;
 };
 
-/// Rows row .. row + rows - 1 of R (as far as there are so many) and columns first .. first + cols - 1, as counted above.
+/// Rows row .. row + rows - 1 of R (as far as there are so many) and columns first .. first + cols - 1, as counted
+/// above.
 struct FrontBlock {
   std::int32_t front, row, rows, first, cols, unused;
 };
@@ -77,16 +78,16 @@ template <class B, class T>
 struct FrontSolve {
   template <class U>
   using Pointer = typename B::template Pointer<U>;
-  std::int32_t cols = 0;                 // of right-hand sides
+  std::int32_t cols = 0;  // of right-hand sides
   Pointer<FrontShape> shapes{};
-  Pointer<FrontState> states{};          // r_rows
-  Pointer<std::int64_t> r_begin{};       // line of y of a front's first row of R
-  Pointer<std::int32_t> live{};          // by line of y: the row's live pivotal column, local
-  Pointer<std::int32_t> front_cols{};    // columns of S by shape.columns + local column
+  Pointer<FrontState> states{};        // r_rows
+  Pointer<std::int64_t> r_begin{};     // line of y of a front's first row of R
+  Pointer<std::int32_t> live{};        // by line of y: the row's live pivotal column, local
+  Pointer<std::int32_t> front_cols{};  // columns of S by shape.columns + local column
   Pointer<T> r{};
-  Pointer<T> x{};                        // in/out: lines by column of S
-  Pointer<T> y{};                        // in/out: lines by row of R
-  Pointer<T> w{};                        // in/out, Op::transpose: lines by shape.columns + local column
+  Pointer<T> x{};  // in/out: lines by column of S
+  Pointer<T> y{};  // in/out: lines by row of R
+  Pointer<T> w{};  // in/out, Op::transpose: lines by shape.columns + local column
 };
 
 /// Part `part` of `parts` of the rows of a panel of Q.
@@ -120,10 +121,12 @@ struct FrontReflect {
 //         none:       y(rows) -= R(rows, columns) x(columns), at most front_block_rows rows
 //         transpose:  w(columns) -= R(rows, columns)ᵀ y(rows), at most front_block_rows columns
 //       Tasks of a launch write different lines.
-//   reflect_front_lines(f, FrontTasks<B, std::int32_t>, op)    all panels of Qᵀ (transpose) or Q of the fronts listed, one
+//   reflect_front_lines(f, FrontTasks<B, std::int32_t>, op)    all panels of Qᵀ (transpose) or Q of the fronts listed,
+//   one
 //       block of threads each: C := (I - V op(T) Vᵀ) C for the lines of the panel's rows
 //   multiply_front_panels(f, FrontTasks<B, FrontPanelPart>)    products[task] := Vᵀ C of a part of the rows
-//   update_front_lines(f, FrontTasks<B, FrontPanelPart>, op)   C := C - V op(T) (sum of the parts' products) in a part of
+//   update_front_lines(f, FrontTasks<B, FrontPanelPart>, op)   C := C - V op(T) (sum of the parts' products) in a part
+//   of
 //       the rows; the tasks of multiply_front_panels, where the parts of a panel follow each other
 //
 // Results repeat bit for bit: every sum has a fixed order.

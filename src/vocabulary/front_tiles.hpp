@@ -20,8 +20,8 @@
 
 namespace qrane::backend {
 
-constexpr std::int32_t front_tile = 32;       // rows and columns of a tile, for the kernels
-constexpr std::int32_t widest_bundle = 4;     // row tiles, for the kernels
+constexpr std::int32_t front_tile = 32;    // rows and columns of a tile, for the kernels
+constexpr std::int32_t widest_bundle = 4;  // row tiles, for the kernels
 constexpr std::int32_t vt_elements = (front_tile + 1) * front_tile;
 
 /// Row tiles factored together at one column tile. Its rows are Round::row_tiles[first_row ...), ascending.
@@ -77,8 +77,8 @@ struct PackTilesTask {
 
 /// A front's places. Offsets are in elements of FrontTileRound's arrays.
 struct TileFront {
-  std::int64_t matrix;     // storage: ld x cols rounded up to tiles
-  std::int64_t r;          // r: pivotal column j holds min(j + 1, r_rows) rows, one after the other; then columns of r_rows
+  std::int64_t matrix;  // storage: ld x cols rounded up to tiles
+  std::int64_t r;  // r: pivotal column j holds min(j + 1, r_rows) rows, one after the other; then columns of r_rows
   std::int64_t columns;    // parent_col
   std::int64_t first_row;  // row_begin, own_slot
   std::int64_t slots;      // cb_slot
@@ -98,19 +98,19 @@ struct FrontTileRound {
   using Pointer = typename B::template Pointer<U>;
   // the same in all rounds
   Pointer<TileFront> fronts{};
-  Pointer<std::int64_t> row_begin{};     // rows of S + 1
-  Pointer<std::int32_t> entry_col{};     // local column of every entry of S
-  Pointer<std::int32_t> own_slot{};      // row of its front that row r of S becomes
-  Pointer<std::int32_t> parent_col{};    // "Rjmap"
-  Pointer<std::int32_t> cb_slot{};       // "Rimap"
-  Pointer<T> values{};                   // of S
-  Pointer<T> storage{};                  // in/out: the fronts
-  Pointer<T> vt{};                       // in/out: VT tiles by slot, vt_elements each
-  Pointer<T> r{};                        // out
+  Pointer<std::int64_t> row_begin{};   // rows of S + 1
+  Pointer<std::int32_t> entry_col{};   // local column of every entry of S
+  Pointer<std::int32_t> own_slot{};    // row of its front that row r of S becomes
+  Pointer<std::int32_t> parent_col{};  // "Rjmap"
+  Pointer<std::int32_t> cb_slot{};     // "Rimap"
+  Pointer<T> values{};                 // of S
+  Pointer<T> storage{};                // in/out: the fronts
+  Pointer<T> vt{};                     // in/out: VT tiles by slot, vt_elements each
+  Pointer<T> r{};                      // out
   // this round's
   TileTasks<B, Bundle> bundles;
-  Pointer<std::int32_t> row_tiles{};     // of the bundles
-  Pointer<std::int32_t> order{};         // of fronts that pack or finish
+  Pointer<std::int32_t> row_tiles{};  // of the bundles
+  Pointer<std::int32_t> order{};      // of fronts that pack or finish
   TileTasks<B, ApplyFactorizeTask> apply_factorize;
   TileTasks<B, FactorizeTask> factorize;
   TileTasks<B, ApplyTask> apply;

@@ -10,8 +10,8 @@
 
 namespace qrane::backend {
 
-/// Somebody who keeps such memory. All of the process are known to each other's allocations, since their contexts may be
-/// on one device.
+/// Somebody who keeps such memory. All of the process are known to each other's allocations, since their contexts may
+/// be on one device.
 class Reserve {
  public:
   Reserve(const Reserve&) = delete;

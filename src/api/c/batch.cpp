@@ -60,9 +60,8 @@ void factor(qrane_context* context, const BatchOf<T>* a, const qrane_options* op
   check_not_null(context, "context");
   const BatchView<T> view = batch_of<T>(context->context, a, "a");
   const qrane::Options o = options_of(options);
-  *qr = new qrane_batch_qr{context->context,
-                           in_place ? qrane::qr_in_place<T>(context->context, view, o)
-                                    : qrane::qr<T>(context->context, BatchView<const T>(view), o)};
+  *qr = new qrane_batch_qr{context->context, in_place ? qrane::qr_in_place<T>(context->context, view, o)
+                                                      : qrane::qr<T>(context->context, BatchView<const T>(view), o)};
 }
 
 template <class T>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the C interface share: statuses from exceptions, checks under the caller's names, structs that grow.
+// What the files of the C interface share: statuses from exceptions, checks under the caller's names, structs that
+// grow.
 #pragma once
 
 #include <qrane/qrane.h>

@@ -90,7 +90,8 @@ void solve(const qrane_pivoted_qr* handle, const MatrixOf<T>* b, const qrane_sol
   const auto& qr = pivoted_of<T>(handle);
   const MatrixView<const T> rhs = view_of<T>(handle->context, b, "b");
   const auto target = view_of<T>(handle->context, x, "x");
-  check(rhs.rows == qr.rows(), ErrorCode::invalid_argument, "b->rows is ", rhs.rows, " where A has ", qr.rows(), " rows");
+  check(rhs.rows == qr.rows(), ErrorCode::invalid_argument, "b->rows is ", rhs.rows, " where A has ", qr.rows(),
+        " rows");
   check_shape("x", target.rows, target.cols, qr.cols(), rhs.cols);
   if (info != nullptr) check_struct(info, "info");
   write_solution<T>(handle->context, qr.solve(rhs, solve_options_of(options)), target, info);

@@ -300,8 +300,8 @@ int qrane_sparse_refine(const qrane_sparse_factor* f, const qrane_sparse_pattern
     if (info != nullptr) check_struct(info, "info");
     sparse::RefineOptions options;
     if (max_iterations >= 0) options.max_iterations = max_iterations;
-    const sparse::RefinedSolution refined = std::visit(
-        [&](const auto& factor) { return sparse::refine(f->context, factor, a, rhs, options); }, f->factor);
+    const sparse::RefinedSolution refined =
+        std::visit([&](const auto& factor) { return sparse::refine(f->context, factor, a, rhs, options); }, f->factor);
     write<double>(*f, refined, x, nullptr, norms);
     if (info != nullptr)
       write_struct(qrane_sparse_refinement{sizeof(qrane_sparse_refinement), refined.rank, refined.full,

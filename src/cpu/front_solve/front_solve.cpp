@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses of factored fronts on the CPU, word for word as vocabulary/front_solve.hpp defines them: the reference of the other
-// backends. (The CPU's own way is sparse/factors_solve.cpp.)
+// Uses of factored fronts on the CPU, word for word as vocabulary/front_solve.hpp defines them: the reference of the
+// other backends. (The CPU's own way is sparse/factors_solve.cpp.)
 #include "vocabulary/front_solve.hpp"
 
 #include <algorithm>
@@ -121,7 +121,8 @@ class ReflectPanel {
     for (Index i = 0; i < n_; ++i)
       for (Index j = op == Op::none ? i : 0; j < (op == Op::none ? n_ : i + 1); ++j)
         for (Index c = 0; c < f_.cols; ++c)
-          u[at(i * f_.cols + c)] += (op == Op::none ? t_[i + j * f_.panel] : t_[j + i * f_.panel]) * sum[at(j * f_.cols + c)];
+          u[at(i * f_.cols + c)] +=
+              (op == Op::none ? t_[i + j * f_.panel] : t_[j + i * f_.panel]) * sum[at(j * f_.cols + c)];
     for (Index j = 0; j < n_; ++j)
       for (Index i = first; i < last; ++i)
         for (Index c = 0; c < f_.cols; ++c) line(i)[c] -= v_[i + j * shape_.ld] * u[at(j * f_.cols + c)];
@@ -243,14 +244,14 @@ void Queue::update_front_lines(const FrontReflect<Cpu, T>& f, const FrontTasks<C
   });
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                          \
-  template void Queue::copy_lines(const CopyLines<Cpu, T>&);                                                          \
-  template void Queue::sum_lines(const SumLines<Cpu, T>&);                                                            \
-  template void Queue::norm_lines(const NormLines<Cpu, T>&);                                                          \
-  template void Queue::solve_front_rows(const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);           \
-  template void Queue::update_front_rows(const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);          \
-  template void Queue::reflect_front_lines(const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, Op);    \
-  template void Queue::multiply_front_panels(const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, FrontPanelPart>&);    \
+#define QRANE_INSTANTIATE(T)                                                                                       \
+  template void Queue::copy_lines(const CopyLines<Cpu, T>&);                                                       \
+  template void Queue::sum_lines(const SumLines<Cpu, T>&);                                                         \
+  template void Queue::norm_lines(const NormLines<Cpu, T>&);                                                       \
+  template void Queue::solve_front_rows(const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);        \
+  template void Queue::update_front_rows(const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);       \
+  template void Queue::reflect_front_lines(const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, Op); \
+  template void Queue::multiply_front_panels(const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, FrontPanelPart>&); \
   template void Queue::update_front_lines(const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, FrontPanelPart>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

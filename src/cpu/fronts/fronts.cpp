@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frontal matrices on the CPU, word for word as vocabulary/fronts.hpp defines them: the reference of the other backends.
-// (The CPU's own way through a sparse matrix is sparse/host/numeric.hpp.)
+// Frontal matrices on the CPU, word for word as vocabulary/fronts.hpp defines them: the reference of the other
+// backends. (The CPU's own way through a sparse matrix is sparse/host/numeric.hpp.)
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -292,9 +292,8 @@ void Queue::assemble_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, 
 template <class T>
 void Queue::factor_front_panels(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPanelTask>& tasks) {
   if (skip()) return;
-  workers_->run(tasks.count, tasks.count * tasks.max_rows * fronts.panel * fronts.panel * 3, [&](Index i, int) {
-    Front<T>(fronts, tasks.tasks[i].front).factor_panel(tasks.tasks[i].panel);
-  });
+  workers_->run(tasks.count, tasks.count * tasks.max_rows * fronts.panel * fronts.panel * 3,
+                [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).factor_panel(tasks.tasks[i].panel); });
 }
 
 template <class T>
@@ -355,16 +354,16 @@ Index Queue::front_whole_elements(T) const {
   return 32768 / static_cast<Index>(sizeof(T));  // what one core's nearest cache holds
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                 \
-  template void Queue::lay_out_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&);          \
-  template void Queue::assemble_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);           \
-  template void Queue::factor_front_panels(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPanelTask>&);   \
-  template void Queue::update_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontUpdateTask>&);        \
-  template void Queue::finish_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);             \
-  template void Queue::pack_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);           \
-  template void Queue::unpack_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);         \
+#define QRANE_INSTANTIATE(T)                                                                                   \
+  template void Queue::lay_out_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&);            \
+  template void Queue::assemble_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);             \
+  template void Queue::factor_front_panels(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPanelTask>&);     \
+  template void Queue::update_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontUpdateTask>&);          \
+  template void Queue::finish_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);               \
+  template void Queue::pack_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);             \
+  template void Queue::unpack_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);           \
   template void Queue::factor_whole_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, bool); \
-  template Index Queue::front_update_cols(T) const;                                                          \
+  template Index Queue::front_update_cols(T) const;                                                            \
   template Index Queue::front_whole_elements(T) const;
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

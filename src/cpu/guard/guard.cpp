@@ -147,8 +147,8 @@ void Queue::reconstruct(const Reconstruct<Cpu, T>& x) {
   }
 }
 
-#define QRANE_INSTANTIATE(T)                                               \
-  template void Queue::guarded_cholesky(const GuardedCholesky<Cpu, T>&);   \
+#define QRANE_INSTANTIATE(T)                                             \
+  template void Queue::guarded_cholesky(const GuardedCholesky<Cpu, T>&); \
   template void Queue::reconstruct(const Reconstruct<Cpu, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

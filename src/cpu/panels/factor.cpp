@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QR tile kernels of the CPU backend, contiguous blocks: one thread per task, BLAS inside. Flops of a block of r rows, c
-// columns: 2 r c^2 - 2 c^3 / 3.
+// QR tile kernels of the CPU backend, contiguous blocks: one thread per task, BLAS inside. Flops of a block of r rows,
+// c columns: 2 r c^2 - 2 c^3 / 3.
 #include "cpu/panels/tile.hpp"
 
 namespace qrane::backend::cpu {

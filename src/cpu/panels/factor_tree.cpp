@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // QR tile kernels of the CPU backend, the nodes of a tree: one thread per task, BLAS inside.
 //
-// A node gathers the rows that a group of columns really touches (of head 0 only the group's own rows; of the others the
-// rows above the group's end), so the stacked triangles cost what LAPACK's tpqrt costs and stay triangles.
+// A node gathers the rows that a group of columns really touches (of head 0 only the group's own rows; of the others
+// the rows above the group's end), so the stacked triangles cost what LAPACK's tpqrt costs and stay triangles.
 #include "cpu/panels/tile.hpp"
 
 namespace qrane::backend::cpu {

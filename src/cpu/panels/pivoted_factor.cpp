@@ -2,8 +2,8 @@
 // CPU backend: column-pivoted Householder QR (Businger, Golub 1965; LAPACK's geqp3), columns shared out to threads.
 //
 // Every column carries a power of two that puts its largest element between 1 and 2: QR commutes with that, and norms
-// neither overflow nor vanish. The pass that updates a column measures what is left of it, so norms are never downdated.
-// Cost: 4 m n k flops for k steps, the trailing matrix read twice and written once a step.
+// neither overflow nor vanish. The pass that updates a column measures what is left of it, so norms are never
+// downdated. Cost: 4 m n k flops for k steps, the trailing matrix read twice and written once a step.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -70,7 +70,9 @@ void Queue::pivoted_factor(const PivotedFactor<Cpu, T>& task, Scratch<Cpu>) {
   constexpr double negligible = sizeof(T) == 4 ? 0x1p-100 : 0x1p-500;  // of a column whose largest element was 1
   const Index m = task.a.rows, n = task.a.cols;
   std::vector<Column> columns(static_cast<std::size_t>(n));
-  const auto at = [&](Index position) { return task.a.data + columns[static_cast<std::size_t>(position)].place * task.a.ld; };
+  const auto at = [&](Index position) {
+    return task.a.data + columns[static_cast<std::size_t>(position)].place * task.a.ld;
+  };
   workers_->run(n, m * n, [&](Index j, int) {
     columns[static_cast<std::size_t>(j)].place = j;
     scale_and_measure(at(j), m, columns[static_cast<std::size_t>(j)]);
@@ -94,7 +96,8 @@ void Queue::pivoted_factor(const PivotedFactor<Cpu, T>& task, Scratch<Cpu>) {
     x[0] = static_cast<T>(beta);
     v[0] = 1;
     for (Index i = 1; i < m - step; ++i)
-      x[i] = v[static_cast<std::size_t>(i)] = norm == 0 ? T(0) : static_cast<T>(static_cast<double>(x[i]) / (alpha - beta));
+      x[i] = v[static_cast<std::size_t>(i)] =
+          norm == 0 ? T(0) : static_cast<T>(static_cast<double>(x[i]) / (alpha - beta));
     task.inverse_tau[step] = tau == 0 ? static_cast<T>(0x1p60) : static_cast<T>(1 / tau);
     if (tau == 0) continue;
     const double rounded_tau = static_cast<double>(static_cast<T>(tau));
@@ -122,7 +125,7 @@ void Queue::gather_columns(DeviceMatrix<Cpu, T> source, const std::int32_t* colu
   });
 }
 
-#define QRANE_INSTANTIATE(T)                                              \
+#define QRANE_INSTANTIATE(T)                                                       \
   template void Queue::pivoted_factor(const PivotedFactor<Cpu, T>&, Scratch<Cpu>); \
   template void Queue::gather_columns(DeviceMatrix<Cpu, T>, const std::int32_t*, DeviceMatrix<Cpu, T>);
 QRANE_INSTANTIATE(float)

@@ -62,8 +62,8 @@ inline void trmm_upper(Op op, Index m, Index n, const double* a, Index lda, doub
 }
 
 template <class T>
-void trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, Index m, Index n, T alpha, const T* a, Index lda, T* b,
-          Index ldb) {
+void trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, Index m, Index n, T alpha, const T* a, Index lda,
+          T* b, Index ldb) {
   if (m == 0 || n == 0) return;
   const auto s = side == Side::left ? CblasLeft : CblasRight;
   const auto u = triangle == Triangle::upper ? CblasUpper : CblasLower;

@@ -295,18 +295,18 @@ std::vector<DeviceInfo> device_infos() {
   return {d};
 }
 
-#define QRANE_INSTANTIATE(T)                                                                \
-  template Limits Queue::limits(T) const;                                                   \
-  template void Queue::copy(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, Part);              \
-  template void Queue::transpose(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);               \
-  template void Queue::copy_rows(DeviceMatrix<Cpu, T>, const std::int64_t*,                 \
-                                 DeviceMatrix<Cpu, T>, const std::int64_t*, Index);         \
-  template void Queue::fill(DeviceMatrix<Cpu, T>, T, T);                                    \
-  template void Queue::narrow(DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>, Part);       \
-  template void Queue::widen(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>);              \
-  template void Queue::sum_squares(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);            \
-  template void Queue::sum_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                \
-  template void Queue::max_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                \
+#define QRANE_INSTANTIATE(T)                                                                                           \
+  template Limits Queue::limits(T) const;                                                                              \
+  template void Queue::copy(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, Part);                                         \
+  template void Queue::transpose(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);                                          \
+  template void Queue::copy_rows(DeviceMatrix<Cpu, T>, const std::int64_t*, DeviceMatrix<Cpu, T>, const std::int64_t*, \
+                                 Index);                                                                               \
+  template void Queue::fill(DeviceMatrix<Cpu, T>, T, T);                                                               \
+  template void Queue::narrow(DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>, Part);                                  \
+  template void Queue::widen(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>);                                         \
+  template void Queue::sum_squares(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                       \
+  template void Queue::sum_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                           \
+  template void Queue::max_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                           \
   template void Queue::first_not_finite(DeviceMatrix<Cpu, T>, std::int64_t*, Scratch<Cpu>);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

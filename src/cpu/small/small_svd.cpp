@@ -31,8 +31,8 @@ Factors of_triangle(const Values& a, Index n) {
   const auto size = static_cast<lapack_int>(n);
   Factors f{Values(a.size()), Values(static_cast<std::size_t>(n)), Values(a.size())};
   Values copy = a, vt(a.size());
-  lapack_int info = LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'A', size, size, copy.data(), size, f.sigma.data(), f.u.data(), size,
-                                   vt.data(), size);
+  lapack_int info = LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'A', size, size, copy.data(), size, f.sigma.data(), f.u.data(),
+                                   size, vt.data(), size);
   if (info != 0) {
     copy = a;
     Values superdiagonal(static_cast<std::size_t>(n));

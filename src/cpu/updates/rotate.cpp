@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wavefronts of Givens rotations. A chunk of rows has a window of waves + 1 columns at a time, which moves left with the
-// fronts: a column is read once and written once for all of them.
+// Wavefronts of Givens rotations. A chunk of rows has a window of waves + 1 columns at a time, which moves left with
+// the fronts: a column is read once and written once for all of them.
 #include <algorithm>
 #include <array>
 #include <cmath>

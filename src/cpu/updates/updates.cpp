@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU backend: chains of orthogonal blocks over the columns of an explicit Q; rows in and out of small factorizations of
-// which R and d are kept.
+// CPU backend: chains of orthogonal blocks over the columns of an explicit Q; rows in and out of small factorizations
+// of which R and d are kept.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,15 +13,22 @@ namespace qrane::backend::cpu {
 
 namespace {
 
-/// [R d] of one matrix by rows, and the rows that come and go, each column of all of them scaled by one power of two, so
-/// that nothing overflows or is lost on the way, whatever the columns' scales.
+/// [R d] of one matrix by rows, and the rows that come and go, each column of all of them scaled by one power of two,
+/// so that nothing overflows or is lost on the way, whatever the columns' scales.
 template <class T>
 class SmallFactor {
  public:
   SmallFactor(const RowUpdate<Cpu, T>& task, Index b)
-      : task_(task), b_(b), n_(task.r.cols), width_(n_ + task.d.cols), rows_(static_cast<std::size_t>(n_ * width_)),
-        row_(static_cast<std::size_t>(width_)), a_(static_cast<std::size_t>(n_)), root_(static_cast<std::size_t>(n_ + 1)),
-        scale_(static_cast<std::size_t>(width_)), unscale_(scale_),
+      : task_(task),
+        b_(b),
+        n_(task.r.cols),
+        width_(n_ + task.d.cols),
+        rows_(static_cast<std::size_t>(n_ * width_)),
+        row_(static_cast<std::size_t>(width_)),
+        a_(static_cast<std::size_t>(n_)),
+        root_(static_cast<std::size_t>(n_ + 1)),
+        scale_(static_cast<std::size_t>(width_)),
+        unscale_(scale_),
         squares_(task.squares ? task.squares + b * task.d.cols : nullptr,
                  task.squares ? task.squares + (b + 1) * task.d.cols : nullptr) {
     for (Index j = 0; j < width_; ++j) {
@@ -78,8 +85,9 @@ class SmallFactor {
     for (Index j = 0; j < n_; ++j) u[j] = 0;
     for (Index j = n_; j < width_; ++j) u[j] /= t;
     add_squares(-1);
-    // The rotation at k takes (root of what a_0 .. a_k leave of 1, a_k) to (root of what a_0 .. a_(k-1) leave, 0). Summed
-    // from the other end the roots near 1 would all err to the same side, and R's first columns grow in a long window.
+    // The rotation at k takes (root of what a_0 .. a_k leave of 1, a_k) to (root of what a_0 .. a_(k-1) leave, 0).
+    // Summed from the other end the roots near 1 would all err to the same side, and R's first columns grow in a long
+    // window.
     for (Index k = n_ - 1; k >= 0; --k) {
       T* r = row(k);
       const T h = root_[index(k)], c = root_[index(k + 1)] / h, s = a_[index(k)] / h;
@@ -95,8 +103,7 @@ class SmallFactor {
   void store() const {
     for (Index j = 0; j < width_; ++j) {
       T* column = j < n_ ? at(task_.r, 0, j) : at(task_.d, 0, j - n_);
-      for (Index i = 0; i < (j < n_ ? j + 1 : n_); ++i)
-        column[i] = rows_[index(i * width_ + j)] * unscale_[index(j)];
+      for (Index i = 0; i < (j < n_ ? j + 1 : n_); ++i) column[i] = rows_[index(i * width_ + j)] * unscale_[index(j)];
     }
     if (task_.squares) std::copy(squares_.begin(), squares_.end(), task_.squares + b_ * task_.d.cols);
   }
@@ -122,8 +129,8 @@ class SmallFactor {
 
 }  // namespace
 
-// A strip of rows goes through the whole chain while it lies in the cache: [carry | X_J] is copied together, multiplied, and
-// copied apart.
+// A strip of rows goes through the whole chain while it lies in the cache: [carry | X_J] is copied together,
+// multiplied, and copied apart.
 template <class T>
 void Queue::sweep(const Sweep<Cpu, T>& task) {
   if (skip()) return;
@@ -144,8 +151,8 @@ void Queue::sweep(const Sweep<Cpu, T>& task) {
       T* x = of_strip(task.x) + (task.first + j * task.block) * task.x.ld;
       std::copy(carry.begin(), carry.end(), in.begin() + (task.down ? 0 : rows * w));
       copy(x, task.x.ld, in.data() + (task.down ? rows * p : 0), rows, w);
-      blas::gemm(Op::none, Op::none, rows, w + p, w + p, T(1), in.data(), rows, task.h + b * task.h_stride + j * most * most,
-                 w + p, T(0), out.data(), rows);
+      blas::gemm(Op::none, Op::none, rows, w + p, w + p, T(1), in.data(), rows,
+                 task.h + b * task.h_stride + j * most * most, w + p, T(0), out.data(), rows);
       copy(out.data() + (task.down ? 0 : rows * p), rows, x + task.shift * task.x.ld, task.x.ld, w);
       copy(out.data() + (task.down ? rows * w : 0), rows, carry.data(), rows, p);
     }

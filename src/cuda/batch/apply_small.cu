@@ -121,8 +121,8 @@ void launch_shape(const Launch& launch, const ApplySmall<Cuda, T>& task) {
   constexpr std::size_t bytes = sizeof(T) * per_block * static_cast<std::size_t>(apply_elements<Shape>());
   const auto kernel = apply_small_kernel<Shape>;
   allow_shared_memory(kernel, bytes, "apply_small");
-  kernel<<<static_cast<unsigned>((task.v.count + per_block - 1) / per_block), 32 * apply_warps<T>, bytes, launch.stream>>>(
-      launch.condition, task, moves_whole(task.v, task.table), moves_whole(task.c, nullptr));
+  kernel<<<static_cast<unsigned>((task.v.count + per_block - 1) / per_block), 32 * apply_warps<T>, bytes,
+           launch.stream>>>(launch.condition, task, moves_whole(task.v, task.table), moves_whole(task.c, nullptr));
   check_launch("apply_small");
 }
 

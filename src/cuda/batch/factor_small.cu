@@ -178,7 +178,8 @@ __global__ void __launch_bounds__(32 * small_warps)
   if (f.tile.group < present && f.tile.part == 0) {
 #pragma unroll
     for (int slot = 0; slot < Shape::C; ++slot)
-      if (f.tile.column(slot) < k) task.tau.data[(first + f.tile.group) * task.tau.stride + f.tile.column(slot)] = f.tau[slot];
+      if (f.tile.column(slot) < k)
+        task.tau.data[(first + f.tile.group) * task.tau.stride + f.tile.column(slot)] = f.tau[slot];
   }
   __syncwarp();
   for (int g = 0; g < present; ++g)

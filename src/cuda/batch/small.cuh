@@ -41,13 +41,15 @@ __host__ __device__ constexpr int small_ld(int rows) {
 }
 
 inline __device__ void copy_async_16(void* shared, const void* global) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))),
-               "l"(global));
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))),
+      "l"(global));
 }
 template <int bytes>
 __device__ void copy_async(void* shared, const void* global) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))),
-               "l"(global), "n"(bytes));
+  asm volatile(
+      "cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))),
+      "l"(global), "n"(bytes));
 }
 inline __device__ void wait_async() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// solve_upper: B := alpha R^-1 B for a batch of upper triangles. A warp per right-hand side, which lies in shared memory
-// while the columns of R, from the last, are taken out of it; the warps of a CTA share one R through the caches.
+// solve_upper: B := alpha R^-1 B for a batch of upper triangles. A warp per right-hand side, which lies in shared
+// memory while the columns of R, from the last, are taken out of it; the warps of a CTA share one R through the caches.
 //
 // n^2 flops a right-hand side; bound by the latency of n steps, which a batch hides.
 #include <algorithm>

@@ -322,8 +322,8 @@ std::int32_t widest_whole_panel(Index rows) {
 template <class T>
 void launch_factor_panel(const Launch& launch, const WholePanel<Cuda, T>& task) {
   if (task.a.count == 0 || task.a.rows == 0 || task.a.cols == 0) return;
-  detail::check(task.a.cols <= widest_whole_panel<T>(task.a.rows), ErrorCode::invalid_argument, "factor_panel: ",
-                task.a.rows, " x ", task.a.cols, " does not fit one block");
+  detail::check(task.a.cols <= widest_whole_panel<T>(task.a.rows), ErrorCode::invalid_argument,
+                "factor_panel: ", task.a.rows, " x ", task.a.cols, " does not fit one block");
   with_shape<T>(task.a.rows, [&](auto shape) {
     launch_shape<decltype(shape)>(launch, task);
     return true;

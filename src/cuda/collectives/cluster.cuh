@@ -17,8 +17,8 @@ __device__ inline int cluster_rank() {
 #endif
 }
 
-/// The barrier of all threads of all blocks, in two halves: what was read and written before any thread's arrival is done
-/// after every thread's wait, in shared and global memory.
+/// The barrier of all threads of all blocks, in two halves: what was read and written before any thread's arrival is
+/// done after every thread's wait, in shared and global memory.
 __device__ inline void cluster_arrive(int blocks) {
 #if __CUDA_ARCH__ >= 900
   if (blocks > 1) asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");

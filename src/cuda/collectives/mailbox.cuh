@@ -27,17 +27,15 @@ struct Barrier {
     int done = 0;
     while (done == 0) {
 #if __CUDA_ARCH__ >= 900
-      asm volatile(
-          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\nselp.b32 %0, 1, 0, p;\n}"
-          : "=r"(done)
-          : "r"(shared_address(&state)), "r"(parity)
-          : "memory");
+      asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\nselp.b32 %0, 1, 0, p;\n}"
+                   : "=r"(done)
+                   : "r"(shared_address(&state)), "r"(parity)
+                   : "memory");
 #else
-      asm volatile(
-          "{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\nselp.b32 %0, 1, 0, p;\n}"
-          : "=r"(done)
-          : "r"(shared_address(&state)), "r"(parity)
-          : "memory");
+      asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\nselp.b32 %0, 1, 0, p;\n}"
+                   : "=r"(done)
+                   : "r"(shared_address(&state)), "r"(parity)
+                   : "memory");
 #endif
     }
   }
@@ -79,9 +77,10 @@ struct Address {
       : data(in_block(shared_address(p), rank)), box(in_block(shared_address(mailbox), rank)) {}
   /// index: in doubles from p; number: in mailboxes.
   __device__ void put(int index, int number, double value) const {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f64 [%0], %1, [%2];" ::"r"(data + 8 * index),
-                 "d"(value), "r"(box + static_cast<int>(sizeof(Mailbox)) * number)
-                 : "memory");
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f64 [%0], %1, [%2];" ::"r"(data + 8 * index),
+        "d"(value), "r"(box + static_cast<int>(sizeof(Mailbox)) * number)
+        : "memory");
   }
 
  private:

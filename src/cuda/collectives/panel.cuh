@@ -55,12 +55,12 @@ template <class T, int NB, int Warps>
 struct PanelShared {
   alignas(16) T partial[2][Warps][NB];  // per warp: its part of every position's sum; two steps in flight
   alignas(16) T pivot_row[2][NB];
-  alignas(16) T factor[Warps][NB];      // update coefficients, one copy per warp
-  alignas(16) T gram[NB][NB];           // gram[j][i] = v_i^T v_j for i < j
+  alignas(16) T factor[Warps][NB];  // update coefficients, one copy per warp
+  alignas(16) T gram[NB][NB];       // gram[j][i] = v_i^T v_j for i < j
   T tau[NB];
-  int pivot[NB];                        // local row of reflector j's 1; past the last row where there is none
-  int largest[Warps][NB];               // per warp: largest magnitudes of its rows
-  int exponent[NB];                     // column c was scaled by 2^-exponent[c]
+  int pivot[NB];           // local row of reflector j's 1; past the last row where there is none
+  int largest[Warps][NB];  // per warp: largest magnitudes of its rows
+  int exponent[NB];        // column c was scaled by 2^-exponent[c]
 };
 
 /// Combines values of lanes and leaves in every lane the total of position lane % butterfly_span<N>: a butterfly that

@@ -53,8 +53,8 @@ struct TileMma<float> {
     std::uint32_t hi[4], lo[4];
   };
 
-  /// hi is rounded to nearest by adding half of its last place; the unit ignores what lies below the leading bits of lo,
-  /// whose sign is that of a rounding error, so that what it drops has no direction. Only for |x| below the largest
+  /// hi is rounded to nearest by adding half of its last place; the unit ignores what lies below the leading bits of
+  /// lo, whose sign is that of a rounding error, so that what it drops has no direction. Only for |x| below the largest
   /// binade (operands are scaled), where hi cannot round to Inf. A NaN of all ones wraps in hi, but is one in lo.
   static __device__ void split(float x, std::uint32_t& hi, std::uint32_t& lo) {
     hi = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;

@@ -54,14 +54,14 @@ void Queue::update_front_lines(const FrontReflect<Cuda, T>& f, const FrontTasks<
   launch_update_front_lines(launch(), f, tasks, op);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                          \
-  template void Queue::copy_lines(const CopyLines<Cuda, T>&);                                                         \
-  template void Queue::sum_lines(const SumLines<Cuda, T>&);                                                           \
-  template void Queue::norm_lines(const NormLines<Cuda, T>&);                                                         \
-  template void Queue::solve_front_rows(const FrontSolve<Cuda, T>&, const FrontTasks<Cuda, FrontBlock>&, Op);         \
-  template void Queue::update_front_rows(const FrontSolve<Cuda, T>&, const FrontTasks<Cuda, FrontBlock>&, Op);        \
-  template void Queue::reflect_front_lines(const FrontReflect<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&, Op);  \
-  template void Queue::multiply_front_panels(const FrontReflect<Cuda, T>&, const FrontTasks<Cuda, FrontPanelPart>&);  \
+#define QRANE_INSTANTIATE(T)                                                                                         \
+  template void Queue::copy_lines(const CopyLines<Cuda, T>&);                                                        \
+  template void Queue::sum_lines(const SumLines<Cuda, T>&);                                                          \
+  template void Queue::norm_lines(const NormLines<Cuda, T>&);                                                        \
+  template void Queue::solve_front_rows(const FrontSolve<Cuda, T>&, const FrontTasks<Cuda, FrontBlock>&, Op);        \
+  template void Queue::update_front_rows(const FrontSolve<Cuda, T>&, const FrontTasks<Cuda, FrontBlock>&, Op);       \
+  template void Queue::reflect_front_lines(const FrontReflect<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&, Op); \
+  template void Queue::multiply_front_panels(const FrontReflect<Cuda, T>&, const FrontTasks<Cuda, FrontPanelPart>&); \
   template void Queue::update_front_lines(const FrontReflect<Cuda, T>&, const FrontTasks<Cuda, FrontPanelPart>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_lines, sum_lines, norm_lines: what moves right-hand sides between layouts, sparse products and levels of
 // singletons, and norms. All of it is bound by memory; threads of a warp take neighbouring numbers of a line.
-#include "cuda/front_solve/solve.hpp"
 #include "cuda/collectives/tile.cuh"
+#include "cuda/front_solve/solve.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -53,7 +53,8 @@ __global__ void sum_lines_kernel(const std::int32_t* condition, SumLines<Cuda, T
   });
 }
 
-/// A block has a part; its threads take columns c, c + lanes, ... of every so-manieth line, however many columns there are.
+/// A block has a part; its threads take columns c, c + lanes, ... of every so-manieth line, however many columns there
+/// are.
 template <class T>
 __global__ void __launch_bounds__(threads) norm_lines_kernel(const std::int32_t* condition, NormLines<Cuda, T> task) {
   if (skipped(condition)) return;
@@ -120,7 +121,7 @@ void launch_norm_lines(const Launch& launch, const NormLines<Cuda, T>& task) {
   check_launch("norm_lines");
 }
 
-#define QRANE_INSTANTIATE(T)                                             \
+#define QRANE_INSTANTIATE(T)                                                 \
   template void launch_copy_lines(const Launch&, const CopyLines<Cuda, T>&); \
   template void launch_sum_lines(const Launch&, const SumLines<Cuda, T>&);   \
   template void launch_norm_lines(const Launch&, const NormLines<Cuda, T>&);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// reflect_front_lines, multiply_front_panels, update_front_lines: C := (I - V op(T) Vᵀ) C for a panel of a front. A block
-// of threads has a part of the panel's rows and up to `tile` right-hand sides (grid.y).
+// reflect_front_lines, multiply_front_panels, update_front_lines: C := (I - V op(T) Vᵀ) C for a panel of a front. A
+// block of threads has a part of the panel's rows and up to `tile` right-hand sides (grid.y).
 //
-// Vᵀ C: warp w goes down columns 4 w .. 4 w + 3 of V, lane l having rows l, l + 32, ...; C goes through shared memory, and
-// sums are brought together at the end. C - V W: a thread has a row. V is read twice for each tile, C twice and written
-// once.
-#include "cuda/front_solve/solve.hpp"
-#include "cuda/front_solve/line_tiles.cuh"
+// Vᵀ C: warp w goes down columns 4 w .. 4 w + 3 of V, lane l having rows l, l + 32, ...; C goes through shared memory,
+// and sums are brought together at the end. C - V W: a thread has a row. V is read twice for each tile, C twice and
+// written once.
 #include "cuda/collectives/tile.cuh"
+#include "cuda/front_solve/line_tiles.cuh"
+#include "cuda/front_solve/solve.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -145,11 +145,12 @@ struct Part {
   int first, last, c0;
 
   __device__ Part(const FrontReflect<Cuda, T>& f, const FrontPanelPart* tasks)
-      : task(tasks[blockIdx.x]), panel(f, task.front, task.panel), first(row(task.part)), last(row(task.part + 1)),
+      : task(tasks[blockIdx.x]),
+        panel(f, task.front, task.panel),
+        first(row(task.part)),
+        last(row(task.part + 1)),
         c0(blockIdx.y * tile) {}
-  __device__ int row(int part) const {
-    return static_cast<int>(std::int64_t{panel.state.height} * part / task.parts);
-  }
+  __device__ int row(int part) const { return static_cast<int>(std::int64_t{panel.state.height} * part / task.parts); }
 };
 
 template <class T, int tile>
@@ -227,12 +228,12 @@ void launch_update_front_lines(const Launch& launch, const FrontReflect<Cuda, T>
   check_launch("update_front_lines");
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                        \
-  template void launch_reflect_front_lines(const Launch&, const FrontReflect<Cuda, T>&,                             \
-                                           const FrontTasks<Cuda, std::int32_t>&, Op);                              \
-  template void launch_multiply_front_panels(const Launch&, const FrontReflect<Cuda, T>&,                           \
-                                             const FrontTasks<Cuda, FrontPanelPart>&);                              \
-  template void launch_update_front_lines(const Launch&, const FrontReflect<Cuda, T>&,                              \
+#define QRANE_INSTANTIATE(T)                                                              \
+  template void launch_reflect_front_lines(const Launch&, const FrontReflect<Cuda, T>&,   \
+                                           const FrontTasks<Cuda, std::int32_t>&, Op);    \
+  template void launch_multiply_front_panels(const Launch&, const FrontReflect<Cuda, T>&, \
+                                             const FrontTasks<Cuda, FrontPanelPart>&);    \
+  template void launch_update_front_lines(const Launch&, const FrontReflect<Cuda, T>&,    \
                                           const FrontTasks<Cuda, FrontPanelPart>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // solve_front_rows and update_front_rows: a block of threads has a task and up to `tile` right-hand sides (grid.y).
 //
-// Products with R's rows: thread (row, g) of 64 x 4 goes along every fourth column of R, the row's sums for all right-hand
-// sides of the tile in registers, lines of x in shared memory. Products with R's columns: thread (column, g) likewise, R
-// through shared memory. R is read once for each tile, the numbers of right-hand sides once for each task.
+// Products with R's rows: thread (row, g) of 64 x 4 goes along every fourth column of R, the row's sums for all
+// right-hand sides of the tile in registers, lines of x in shared memory. Products with R's columns: thread (column, g)
+// likewise, R through shared memory. R is read once for each tile, the numbers of right-hand sides once for each task.
 //
 // A triangle is solved in shared memory, a warp for two right-hand sides at a time, lane r having rows r and r + 32. It
 // multiplies by reciprocals of the diagonal where none of them, nor the diagonal, is near the end of the range.
-#include "cuda/front_solve/solve.hpp"
-#include "cuda/front_solve/line_tiles.cuh"
 #include "cuda/collectives/tile.cuh"
+#include "cuda/front_solve/line_tiles.cuh"
+#include "cuda/front_solve/solve.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -19,8 +19,8 @@ constexpr int ways = 4;                 // threads that share one
 constexpr int threads = side * ways;
 constexpr int ld = side + 1;
 
-/// Columns, and rows, that are in shared memory at a time: more of them where lines are short, to wait less often. Sums go
-/// by the same order.
+/// Columns, and rows, that are in shared memory at a time: more of them where lines are short, to wait less often. Sums
+/// go by the same order.
 template <int tile>
 inline constexpr int column_chunk = tile == 1 ? 128 : 32;
 template <int tile>
@@ -46,7 +46,9 @@ struct SolveFront {
     return f.r + shape.r + whole * (whole + 1) / 2 + (j - whole) * m;
   }
   __device__ T* y(int i) const { return f.y + (first_line + i) * f.cols; }
-  __device__ T* x(int q) const { return f.x + static_cast<std::int64_t>(f.front_cols[shape.columns + local(q)]) * f.cols; }
+  __device__ T* x(int q) const {
+    return f.x + static_cast<std::int64_t>(f.front_cols[shape.columns + local(q)]) * f.cols;
+  }
   __device__ T* w(int q) const { return f.w + (shape.columns + local(q)) * f.cols; }
 };
 
@@ -107,8 +109,7 @@ __device__ void subtract_from_columns(const SolveFront<T>& front, int row0, int 
 #pragma unroll
   for (int c = 0; c < tile; ++c) sums[c] = 0;
   __syncthreads();
-  if (threadIdx.x < side)
-    s.column[j] = j < count && front.has(first + j) ? front.column(first + j) : nullptr;
+  if (threadIdx.x < side) s.column[j] = j < count && front.has(first + j) ? front.column(first + j) : nullptr;
   for (int i0 = 0; i0 < rows; i0 += chunk) {
     __syncthreads();
     for (int e = threadIdx.x; e < chunk * side; e += threads) {  // s_r[column][row], skewed
@@ -290,10 +291,10 @@ void launch_update_front_rows(const Launch& launch, const FrontSolve<Cuda, T>& f
   check_launch("update_front_rows");
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                     \
-  template void launch_solve_front_rows(const Launch&, const FrontSolve<Cuda, T>&,                               \
-                                        const FrontTasks<Cuda, FrontBlock>&, Op);                                \
-  template void launch_update_front_rows(const Launch&, const FrontSolve<Cuda, T>&,                              \
+#define QRANE_INSTANTIATE(T)                                                        \
+  template void launch_solve_front_rows(const Launch&, const FrontSolve<Cuda, T>&,  \
+                                        const FrontTasks<Cuda, FrontBlock>&, Op);   \
+  template void launch_update_front_rows(const Launch&, const FrontSolve<Cuda, T>&, \
                                          const FrontTasks<Cuda, FrontBlock>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

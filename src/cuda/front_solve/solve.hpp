@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers of front_lines.cu, front_solve.cu and front_reflect.cu (vocabulary/front_solve.hpp says what each computes).
+// Launchers of front_lines.cu, front_solve.cu and front_reflect.cu (vocabulary/front_solve.hpp says what each
+// computes).
 #pragma once
 
 #include "cuda/queue/launch.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lay_out_fronts, assemble_fronts, finish_fronts: what surrounds the factorization of fronts in global memory. All of it
-// moves data: a front is written once as zeros, its children's contribution blocks are read once and written once.
+// lay_out_fronts, assemble_fronts, finish_fronts: what surrounds the factorization of fronts in global memory. All of
+// it moves data: a front is written once as zeros, its children's contribution blocks are read once and written once.
 #include "cuda/fronts/layout.cuh"
 
 namespace qrane::backend::cuda {
@@ -59,9 +59,7 @@ __global__ void assemble_kernel(const std::int32_t* condition, const Fronts<Cuda
   const int rows = f.states[share.front].rows;
   T* const a = f.storage + shape.matrix;
   Assembly(f, shape, shared, a + columns.first * std::int64_t{shape.ld}, shape.ld, columns.first, columns.last)
-      .run(rows, [&] {
-        zero_columns(a, shape.ld, min(shape.ld, (rows + 31) / 32 * 32), columns.first, columns.last);
-      });
+      .run(rows, [&] { zero_columns(a, shape.ld, min(shape.ld, (rows + 31) / 32 * 32), columns.first, columns.last); });
 }
 
 template <class T>
@@ -71,7 +69,8 @@ __global__ void finish_kernel(const std::int32_t* condition, const Fronts<Cuda, 
   const FrontShape shape = f.shapes[share.front];
   const ShareOfColumns columns(share, shape.cols + f.rhs_cols);
   const int rows = f.states[share.front].rows, r_rows = f.states[share.front].r_rows;
-  if (share.part == 0 && threadIdx.x == 0) f.states[share.front].cb_rows = min(rows - r_rows, shape.cols - shape.pivots);
+  if (share.part == 0 && threadIdx.x == 0)
+    f.states[share.front].cb_rows = min(rows - r_rows, shape.cols - shape.pivots);
   const int lane = threadIdx.x % warp_size, warps = static_cast<int>(blockDim.x) / warp_size;
   T* const packed = f.r + shape.r;
   for (int j = columns.first + static_cast<int>(threadIdx.x) / warp_size; j < min(columns.last, shape.cols);
@@ -91,8 +90,8 @@ __global__ void finish_kernel(const std::int32_t* condition, const Fronts<Cuda, 
   }
 }
 
-/// Columns of a piece, a warp to each, or where they are few the whole block: visit(column, element of the piece at which it
-/// begins, thread's first row, step).
+/// Columns of a piece, a warp to each, or where they are few the whole block: visit(column, element of the piece at
+/// which it begins, thread's first row, step).
 template <class Visit>
 __device__ void for_piece(const FrontPieceTask& piece, int bound, Visit&& visit) {
   const int warps = static_cast<int>(blockDim.x) / warp_size;
@@ -164,8 +163,8 @@ template <class T>
 void launch_assemble_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
                             const FrontTasks<Cuda, FrontShare>& tasks) {
   if (tasks.count == 0) return;
-  assemble_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
-                                                                                              tasks.tasks);
+  assemble_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition,
+                                                                                                fronts, tasks.tasks);
   check_launch("assemble_fronts");
 }
 
@@ -174,7 +173,7 @@ void launch_finish_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
                           const FrontTasks<Cuda, FrontShare>& tasks) {
   if (tasks.count == 0) return;
   finish_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
-                                                                                            tasks.tasks);
+                                                                                              tasks.tasks);
   check_launch("finish_fronts");
 }
 
@@ -183,7 +182,7 @@ void launch_pack_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
                         const FrontTasks<Cuda, FrontPieceTask>& tasks) {
   if (tasks.count == 0) return;
   pack_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
-                                                                                          tasks.tasks);
+                                                                                            tasks.tasks);
   check_launch("pack_fronts");
 }
 
@@ -192,15 +191,15 @@ void launch_unpack_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
                           const FrontTasks<Cuda, FrontPieceTask>& tasks) {
   if (tasks.count == 0) return;
   unpack_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
-                                                                                            tasks.tasks);
+                                                                                              tasks.tasks);
   check_launch("unpack_fronts");
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                     \
+#define QRANE_INSTANTIATE(T)                                                                                          \
   template void launch_pack_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&);   \
   template void launch_unpack_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&); \
-  template void launch_lay_out_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&); \
-  template void launch_assemble_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);  \
+  template void launch_lay_out_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&);  \
+  template void launch_assemble_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);   \
   template void launch_finish_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -7,17 +7,17 @@
 //     | v v r  | x x x | x x x x x ...           the other warps meanwhile update all columns right of it by block k:
 //     | v v v  | x x x | x x x x x ...           C^T := C^T - ((C^T V) T) V^T, products on the tensor cores.
 //
-// Block k's V lies beside the matrix with its ones and zeros, from a multiple of 8 rows on. Two barriers a block: when V
-// and T have been written, and when nobody needs them any more.
+// Block k's V lies beside the matrix with its ones and zeros, from a multiple of 8 rows on. Two barriers a block: when
+// V and T have been written, and when nobody needs them any more.
 //
-// The chain of reflectors is what takes time: a step is a sum over the rows of 8 columns, whose stages of shuffles, root
-// and reciprocal follow each other.
+// The chain of reflectors is what takes time: a step is a sum over the rows of 8 columns, whose stages of shuffles,
+// root and reciprocal follow each other.
 #pragma once
 
 #include <type_traits>
 
-#include "cuda/fronts/whole.cuh"
 #include "cuda/collectives/tile_mma.cuh"
+#include "cuda/fronts/whole.cuh"
 
 namespace qrane::backend::cuda {
 
@@ -218,7 +218,8 @@ class BlockedFront {
     const int first_row = row / 8 * 8;
     const int height = min(whole.rows, max(whole.stair[first + cols - 1], row + cols));
     const int rows = (height - first_row + 7) / 8 * 8, slabs = (rows + warp_size - 1) / warp_size;
-    with_slabs(slabs, [&](auto count) { factor_block<decltype(count)::value>(first, cols, first_row, rows, row, keep_q); });
+    with_slabs(slabs,
+               [&](auto count) { factor_block<decltype(count)::value>(first, cols, first_row, rows, row, keep_q); });
   }
 
   /// f(std::integral_constant) with the smallest number that is compiled of at least `slabs`.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frontal matrices as one block of threads sees them (vocabulary/fronts.hpp has the vocabulary): where elements of R lie,
-// how rows are laid out, how a matrix is assembled. For kernels that work on a front in global memory and for those
-// that hold it in shared memory. Blocks are one-dimensional, a multiple of 32 threads and at most 1024.
+// Frontal matrices as one block of threads sees them (vocabulary/fronts.hpp has the vocabulary): where elements of R
+// lie, how rows are laid out, how a matrix is assembled. For kernels that work on a front in global memory and for
+// those that hold it in shared memory. Blocks are one-dimensional, a multiple of 32 threads and at most 1024.
 #pragma once
 
-#include "cuda/fronts/assembly.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/tile.cuh"
+#include "cuda/fronts/assembly.hpp"
 
 namespace qrane::backend::cuda {
 
@@ -90,7 +90,8 @@ class FrontAssembly {
                            std::int64_t target_ld, int first_col, int last_col)
       : f(fronts), shape(front), shared(s), a(target), ld(target_ld), first(first_col), last(last_col) {}
 
-  /// zero() writes zeros to all of it; the rest follows. No two elements meet: every row of a front comes from one place.
+  /// zero() writes zeros to all of it; the rest follows. No two elements meet: every row of a front comes from one
+  /// place.
   template <class Zero>
   __device__ void run(int rows, Zero&& zero) {
     const int at_once = min(batch, static_cast<int>(blockDim.x));
@@ -204,7 +205,7 @@ class FrontAssembly {
       const RColumn<T> r0 = block_column(f, from, r_rows, col), r1 = block_column(f, from, r_rows, col + 1),
                        r2 = block_column(f, from, r_rows, col + 2), r3 = block_column(f, from, r_rows, col + 3);
       T *const a0 = column(columns[col]), *const a1 = column(columns[col + 1]), *const a2 = column(columns[col + 2]),
-        *const a3 = column(columns[col + 3]);
+               *const a3 = column(columns[col + 3]);
 #pragma unroll 2
       for (int i = first_row + lane; i < end; i += warp_size) {
         const int slot = slots[i];

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One round of the sparse paper's tile tasks, one block per task, all kinds in one launch (vocabulary/front_tiles.hpp).
 //
-// Thread map: 8 warps. Apply: of W = Vᵀ C and X = Tᵀ W (32 x 32 each) a warp makes one piece of 16 x 8, of V X (rows x 32)
-// pieces of 16 x 32, on the tensor cores. The next column tile of C is on its way meanwhile (cp.async). Factorize: warp w
-// owns columns w, w + 8, ... of the bundle; one barrier per column, since every warp computes the column's norm with the
-// products of its own columns. Shared memory, column-major, `ld` = rows + 8: eight columns' pairs of rows lie in different
-// banks then.
-#include "cuda/fronts/front_tiles.hpp"
+// Thread map: 8 warps. Apply: of W = Vᵀ C and X = Tᵀ W (32 x 32 each) a warp makes one piece of 16 x 8, of V X (rows x
+// 32) pieces of 16 x 32, on the tensor cores. The next column tile of C is on its way meanwhile (cp.async). Factorize:
+// warp w owns columns w, w + 8, ... of the bundle; one barrier per column, since every warp computes the column's norm
+// with the products of its own columns. Shared memory, column-major, `ld` = rows + 8: eight columns' pairs of rows lie
+// in different banks then.
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/tile_mma.cuh"
+#include "cuda/fronts/front_tiles.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -52,8 +52,8 @@ __device__ void wait_for_copies() {
 
 /// A bundle's rows of column tile `column`, one row tile below the other, asynchronously.
 template <class T>
-__device__ void load_column(const FrontTileRound<Cuda, T>& round, const TileFront& front, const Bundle& bundle, int column,
-                            T* to, int ld) {
+__device__ void load_column(const FrontTileRound<Cuda, T>& round, const TileFront& front, const Bundle& bundle,
+                            int column, T* to, int ld) {
   constexpr int per_copy = 16 / sizeof(T), copies = tile / per_copy;
   for (int k = threadIdx.x; k < bundle.rows * tile * copies; k += threads) {
     const int i = k % copies * per_copy, j = k / copies % tile, b = k / (copies * tile);
@@ -65,8 +65,8 @@ __device__ void load_column(const FrontTileRound<Cuda, T>& round, const TileFron
 }
 
 template <class T>
-__device__ void store_column(const FrontTileRound<Cuda, T>& round, const TileFront& front, const Bundle& bundle, int column,
-                             const T* from, int ld) {
+__device__ void store_column(const FrontTileRound<Cuda, T>& round, const TileFront& front, const Bundle& bundle,
+                             int column, const T* from, int ld) {
   for (int k = threadIdx.x; k < bundle.rows * tile * tile; k += threads) {
     const int i = k % tile, j = k / tile % tile, b = k / (tile * tile);
     const std::int64_t row = std::int64_t{round.row_tiles[bundle.first_row + b]} * tile + i;
@@ -269,7 +269,8 @@ __device__ void pack(const FrontTileRound<Cuda, T>& round, const PackTilesTask& 
     if (i > j) continue;
     const int row = round.cb_slot[child.slots + i], column = round.parent_col[child.columns + child.pivots + j];
     round.storage[parent.matrix + row + std::int64_t{column} * parent.ld] =
-        round.storage[child.matrix + place(round, task.order, child.pivots + i) + (std::int64_t{child.pivots} + j) * child.ld];
+        round.storage[child.matrix + place(round, task.order, child.pivots + i) +
+                      (std::int64_t{child.pivots} + j) * child.ld];
   }
 }
 
@@ -334,8 +335,9 @@ template <class T>
 void launch_tile_round(const Launch& launch, const FrontTileRound<Cuda, T>& round, std::int32_t bundle) {
   if (round.tasks() == 0) return;
   const std::size_t bytes = shared_bytes<T>(bundle);
-  check_cuda(cudaFuncSetAttribute(tile_round_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-             "cudaFuncSetAttribute(tile_round)");
+  check_cuda(
+      cudaFuncSetAttribute(tile_round_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+      "cudaFuncSetAttribute(tile_round)");
   tile_round_kernel<T><<<static_cast<unsigned>(round.tasks()), threads, bytes, launch.stream>>>(round, bundle);
   check_cuda(cudaGetLastError(), "tile_round kernel");
 }

@@ -49,7 +49,7 @@ Index Queue::front_whole_elements(T) const {
   return cuda::front_whole_elements<T>();
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                       \
+#define QRANE_INSTANTIATE(T)                                                                                        \
   template void Queue::lay_out_fronts<T>(const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&);            \
   template void Queue::assemble_fronts<T>(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);             \
   template void Queue::finish_fronts<T>(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);               \

@@ -28,10 +28,10 @@ Index Queue::front_update_pair_cols(T) const {
   return front_update_pair_strip;
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                      \
-  template void Queue::update_fronts(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontUpdateTask>&);           \
-  template void Queue::update_fronts_pair(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontUpdateTask>&);      \
-  template Index Queue::front_update_cols(T) const;                                                               \
+#define QRANE_INSTANTIATE(T)                                                                                 \
+  template void Queue::update_fronts(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontUpdateTask>&);      \
+  template void Queue::update_fronts_pair(const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontUpdateTask>&); \
+  template Index Queue::front_update_cols(T) const;                                                          \
   template Index Queue::front_update_pair_cols(T) const;
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

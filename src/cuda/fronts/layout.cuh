@@ -14,7 +14,7 @@ class FrontLayout {
  public:
   struct Shared {
     std::int64_t columns[batch], slots[batch], full_slots[batch], ids[batch];  // where those of its rows begin
-    std::int32_t begin[batch + 1];                                            // of its rows among those of the batch
+    std::int32_t begin[batch + 1];                                             // of its rows among those of the batch
   };
 
   __device__ FrontLayout(const Fronts<Cuda, T>& fronts, const FrontShape& front, Shared& s, std::int32_t* work,
@@ -53,8 +53,8 @@ class FrontLayout {
  private:
   static constexpr int own_key = -1;
 
-  /// visit(child's place in `shared`, its number among the children, row of its contribution block) by a thread for each
-  /// row. The blocks share the rows.
+  /// visit(child's place in `shared`, its number among the children, row of its contribution block) by a thread for
+  /// each row. The blocks share the rows.
   template <class Visit>
   __device__ void for_child_rows(int block, int blocks, Visit&& visit) const {
     const int thread = threadIdx.x, at_once = min(batch, static_cast<int>(blockDim.x));

@@ -20,11 +20,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "cuda/collectives/kernel.cuh"
 #include "cuda/fronts/panel.hpp"
 #include "cuda/fronts/panel_columns.cuh"
 #include "cuda/fronts/panel_products.cuh"
 #include "cuda/fronts/panel_task.cuh"
-#include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -12,17 +12,17 @@
 // A column of what is left is A n_j. Where |A| |n_j| is so much larger than the column that G does not say its norm
 // accurately, the sweep ends before it: columns to the left get their V, those to the right are updated, and a new
 // sweep begins with their own Gram matrix, which comes with S. A sweep's first column needs no such care: any panel is
-// finished. Columns that are not pivotal and of which no more is left than rounding (`neglected`) are taken for done: their
-// norms nobody asks for, and reflectors made of noise would be the end of most sweeps.
-// (Householder vectors as a product: Ballard, Demmel, Grigori, Jacquelin, Knight, Nguyen, "Reconstructing Householder
-// vectors from tall-skinny QR", 2015.)
+// finished. Columns that are not pivotal and of which no more is left than rounding (`neglected`) are taken for done:
+// their norms nobody asks for, and reflectors made of noise would be the end of most sweeps. (Householder vectors as a
+// product: Ballard, Demmel, Grigori, Jacquelin, Knight, Nguyen, "Reconstructing Householder vectors from tall-skinny
+// QR", 2015.)
 //
 // Every block goes through the 32 columns for itself, with the same bits.
 // Cost: 3 m b^2 flops in double, 12 m b bytes and 4 exchanges; of few rows the 32 steps take most of the time.
+#include "cuda/collectives/kernel.cuh"
 #include "cuda/fronts/panel.hpp"
 #include "cuda/fronts/panel_gram.cuh"
 #include "cuda/fronts/panel_task.cuh"
-#include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -71,8 +71,8 @@ struct Small {
   double gram[own_rows], top[own_rows];
 };
 
-/// 1 / x and 1 / sqrt(x) of normal numbers, beginning from what 20 bits say: nothing else has so few steps. Volatile: begun
-/// at once, and not in branches, in which one would wait for another.
+/// 1 / x and 1 / sqrt(x) of normal numbers, beginning from what 20 bits say: nothing else has so few steps. Volatile:
+/// begun at once, and not in branches, in which one would wait for another.
 __device__ inline double reciprocal(double x) {
   double y;
   asm volatile("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
@@ -96,9 +96,9 @@ __device__ void set_limits(Shared& s) {
       static_cast<float>(limit < 0 ? most_growth_of_neglected * sqrt(start) : most_growth_of_dropped * limit);
 }
 
-/// Columns from `first` on, as many as the Gram matrix is good for; returns the next one. bent_set: those with tau not 0.
-/// A step has the next column in the Gram matrix and the one before it in the first rows; the two do not wait for each
-/// other, unless a column has no reflector, whose row then leaves the Gram matrix in a step of its own.
+/// Columns from `first` on, as many as the Gram matrix is good for; returns the next one. bent_set: those with tau not
+/// 0. A step has the next column in the Gram matrix and the one before it in the first rows; the two do not wait for
+/// each other, unless a column has no reflector, whose row then leaves the Gram matrix in a step of its own.
 __device__ int sweep(PanelOfFloat& panel, Shared& s, Small& a, unsigned& bent_set, int first) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float reach = static_cast<float>(sqrt(s.sum[lane][lane]));  // at least the norm of |A| |n_lane|
@@ -176,8 +176,8 @@ __device__ int sweep(PanelOfFloat& panel, Shared& s, Small& a, unsigned& bent_se
   }
 }
 
-/// M := W^-1 by halves, but for zeros in the columns first .. stop - 1 that have no V below the first rows. W's diagonal is
-/// in s.inverse. Begins and ends with a barrier.
+/// M := W^-1 by halves, but for zeros in the columns first .. stop - 1 that have no V below the first rows. W's
+/// diagonal is in s.inverse. Begins and ends with a barrier.
 __device__ void invert(Shared& s, unsigned bent_set, int first, int stop) {
   constexpr int n = order / 2;
   const int lane = threadIdx.x % 32, begin = lane / n * n;
@@ -254,13 +254,15 @@ __device__ void form_t(const PanelOfFloat& panel, Shared& s, unsigned bent_set) 
 #pragma unroll
   for (int r = 0; r < own_rows; ++r) {
     const int j = warp + warps * r;
-    if (j < panel.cols && lane < panel.ld_corner) panel.t[lane + j * panel.ld_corner] = static_cast<float>(s.m[lane][j]);
+    if (j < panel.cols && lane < panel.ld_corner)
+      panel.t[lane + j * panel.ld_corner] = static_cast<float>(s.m[lane][j]);
   }
 }
 
 /// Thread map: cluster i for task i; a warp per chunk of 32 rows. Shared memory: Shared.
 __global__ void __launch_bounds__(threads, 1)
-    front_panel_gram_kernel(const std::int32_t* condition, Fronts<Cuda, float> f, const FrontPanelTask* tasks, int blocks) {
+    front_panel_gram_kernel(const std::int32_t* condition, Fronts<Cuda, float> f, const FrontPanelTask* tasks,
+                            int blocks) {
   if (skipped(condition)) return;
   extern __shared__ double shared[];
   Shared& s = *reinterpret_cast<Shared*>(shared);

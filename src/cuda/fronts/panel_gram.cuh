@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tall panel by its Gram matrix (front_panel_gram.cu): shared memory, and the passes over the rows. fp64 tensor cores.
+// A tall panel by its Gram matrix (front_panel_gram.cu): shared memory, and the passes over the rows. fp64 tensor
+// cores.
 #pragma once
 
 #include "cuda/fronts/panel_rows.cuh"
@@ -12,25 +13,25 @@ constexpr int warps = 8, threads = warps * 32, chunk = 32;  // rows that a warp 
 constexpr int tile_size = 16 * 8, tiles = 6;  // those of a symmetric matrix that reach its diagonal or are above it
 constexpr int sums = tiles * tile_size;
 constexpr int own_rows = order / warps;  // of small matrices, of a thread
-/// How much larger than what is left of a column |A| |n_j| may be, since the Gram matrix has 16 digits of its square: of a
-/// column with a reflector, one that is dropped against its limit, one that is neglected against what it began as.
+/// How much larger than what is left of a column |A| |n_j| may be, since the Gram matrix has 16 digits of its square:
+/// of a column with a reflector, one that is dropped against its limit, one that is neglected against what it began as.
 constexpr float most_growth = 3e5f;
 constexpr double most_growth_of_dropped = 1e6, most_growth_of_neglected = 30;
 constexpr double neglected = 1e-12;  // of the square of a column that is not pivotal: so much may go unseen
 
 struct Shared {
   double warp_sums[warps][sums];
-  double block_sums[sums];      // read by the other blocks
-  double sum[order][order];     // of all blocks: G or S
-  double w[order][order];       // above the diagonal, of this sweep's columns that have a V
-  double inverse[order];        // of W's diagonal; 1 for other columns
-  double m[order][order + 8];   // padded: fragments meet no bank twice
+  double block_sums[sums];     // read by the other blocks
+  double sum[order][order];    // of all blocks: G or S
+  double w[order][order];      // above the diagonal, of this sweep's columns that have a V
+  double inverse[order];       // of W's diagonal; 1 for other columns
+  double m[order][order + 8];  // padded: fragments meet no bank twice
   double half_product[order / 2][order / 2];
   double row_of_gram[2][order], row_of_top[2][order];  // the pivot's, by parity of the column
   double limit[order], dropped[order];
   double limit_square[order], neglected[order];  // squares of norms: such a column is dropped, or has no reflector
   float most_reach[order];                       // of one of those
-  float top[order][order];      // columns of V's first rows
+  float top[order][order];                       // columns of V's first rows
 };
 
 /// Where the number h of a lane's four in a tile belongs.

@@ -12,7 +12,8 @@
 // that fronts of up to cluster x stages tiles are read once and written once, taller ones read twice. Products and sums
 // are in double on tensor cores for float, too (which costs no more than products in float would, and rounds once).
 //
-// Flops: 128 per element of C; bytes: 16 (24 where C is read twice) in double, from memory, and V once per strip, from L2.
+// Flops: 128 per element of C; bytes: 16 (24 where C is read twice) in double, from memory, and V once per strip, from
+// L2.
 #include "cuda/fronts/update.cuh"
 
 namespace qrane::backend::cuda {
@@ -24,7 +25,8 @@ template <class T>
 using One = Geometry<T, 1>;
 constexpr int strip = front_update_strip, pieces = 16, column_bytes = pieces * piece_bytes;
 constexpr int w_bytes = strip * panel_cols * static_cast<int>(sizeof(double));
-static_assert(w_bytes == strip * column_bytes && column_bytes == One<double>::column_bytes, "W is laid out like a tile");
+static_assert(w_bytes == strip * column_bytes && column_bytes == One<double>::column_bytes,
+              "W is laid out like a tile");
 
 constexpr int shared_bytes(int stages) { return stages * One<double>::stage_bytes + w_bytes; }
 
@@ -40,7 +42,8 @@ __device__ void add_quarters(const double (&w)[2][4][4], std::byte* s_w, int hal
         for (int n = 0; n < 4; ++n) {
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
-            auto& sum = *reinterpret_cast<Pair*>(s_w + place<column_bytes>(32 * half + 16 * m + 8 * h + lane.g, 4 * n + lane.q));
+            auto& sum = *reinterpret_cast<Pair*>(
+                s_w + place<column_bytes>(32 * half + 16 * m + 8 * h + lane.g, 4 * n + lane.q));
             const Pair mine{w[m][n][2 * h], w[m][n][2 * h + 1]};
             sum = turn == 0 ? mine : Pair{sum.v[0] + mine.v[0], sum.v[1] + mine.v[1]};
           }
@@ -74,8 +77,10 @@ __device__ void finish_w(std::byte* s_w, const double (&t)[4][2], int c_cols, in
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       Pair a[2] = {};
-      if (upper < columns) a[0] = *reinterpret_cast<const Pair*>(s_w + place<column_bytes>(first + upper, 4 * k + lane.q));
-      if (lower < columns) a[1] = *reinterpret_cast<const Pair*>(s_w + place<column_bytes>(first + lower, 4 * k + lane.q));
+      if (upper < columns)
+        a[0] = *reinterpret_cast<const Pair*>(s_w + place<column_bytes>(first + upper, 4 * k + lane.q));
+      if (lower < columns)
+        a[1] = *reinterpret_cast<const Pair*>(s_w + place<column_bytes>(first + lower, 4 * k + lane.q));
       const double left[4] = {-a[0].v[0], -a[1].v[0], -a[0].v[1], -a[1].v[1]};
       mma_16x8x8(x[m], left, t[k][0], t[k][1]);
     }

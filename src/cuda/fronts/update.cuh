@@ -2,17 +2,17 @@
 // What front_update.cu (one panel) and front_update_pair.cu (two at once) share: the tiles of V and C in shared memory,
 // their copies, and the two products.
 //
-// Shared memory: a column of a tile is 16 or 8 pieces of 16 bytes, piece p of column c at p ^ swizzle(c), so that all reads
-// of a warp are free of bank conflicts: two neighbouring columns by four pieces, and eight rows of four columns, even or
-// odd ones. W and X (k fastest) are stored the same way.
+// Shared memory: a column of a tile is 16 or 8 pieces of 16 bytes, piece p of column c at p ^ swizzle(c), so that all
+// reads of a warp are free of bank conflicts: two neighbouring columns by four pieces, and eight rows of four columns,
+// even or odd ones. W and X (k fastest) are stored the same way.
 #pragma once
 
 #include <cuda_pipeline_primitives.h>
 
 #include "cuda/collectives/cluster.cuh"
-#include "cuda/fronts/update.hpp"
 #include "cuda/collectives/mma.cuh"
 #include "cuda/collectives/tile_mma.cuh"
+#include "cuda/fronts/update.hpp"
 
 namespace qrane::backend::cuda::front_update {
 
@@ -65,7 +65,8 @@ struct Share {
 
 /// The share of block `rank` of `blocks`; nothing to do where begin = end.
 template <class T, int panels>
-__device__ Share<T, panels> make_share(const Fronts<Cuda, T>& f, const FrontUpdateTask& task, unsigned rank, unsigned blocks) {
+__device__ Share<T, panels> make_share(const Fronts<Cuda, T>& f, const FrontUpdateTask& task, unsigned rank,
+                                       unsigned blocks) {
   using G = Geometry<T, panels>;
   constexpr int grain = 64 / static_cast<int>(sizeof(T));  // rows that tiles begin at a multiple of: 64 bytes
   const FrontShape& shape = f.shapes[task.front];
@@ -102,15 +103,15 @@ __device__ Share<T, panels> make_share(const Fronts<Cuda, T>& f, const FrontUpda
   return share;
 }
 
-/// Copies to shared memory, asynchronous. A thread copies the same piece of every 16th (or 32nd) column, which all have the
-/// same swizzle. Addresses are made anew for every tile.
+/// Copies to shared memory, asynchronous. A thread copies the same piece of every 16th (or 32nd) column, which all have
+/// the same swizzle. Addresses are made anew for every tile.
 template <class T, int panels>
 struct Feed {
   using G = Geometry<T, panels>;
   static constexpr int column_step = threads / G::pieces;
 
-  /// Starts the copy of a tile of V and of C; zeros where V is not, or is none of the panel's. Columns of C that the task
-  /// has not are left: nothing of theirs is kept.
+  /// Starts the copy of a tile of V and of C; zeros where V is not, or is none of the panel's. Columns of C that the
+  /// task has not are left: nothing of theirs is kept.
   static __device__ void fetch(const Share<T, panels>& s_share, int tile, std::byte* stage) {
     std::byte* const s_to = stage + place<G::column_bytes>(column(), piece());
     if (s_share.complete && s_share.whole(tile)) {
@@ -140,12 +141,13 @@ struct Feed {
     for (int p = 0; p < panels; ++p)
       fetch_columns(s_share, tile, s_to + p * G::panel_bytes, s_share.g_v[p], s_share.v_cols[p], panel_cols,
                     s_share.v_begin[p], s_share.v_end[p]);
-    fetch_columns(s_share, tile, s_to + G::v_bytes, s_share.g_c, s_share.c_cols, s_share.c_cols, s_share.begin, s_share.end);
+    fetch_columns(s_share, tile, s_to + G::v_bytes, s_share.g_c, s_share.c_cols, s_share.c_cols, s_share.begin,
+                  s_share.end);
   }
 
   /// Rows begin .. end - 1 of `cols` columns; zeros around them, and up to `padded` columns.
-  static __device__ void fetch_columns(const Share<T, panels>& s_share, int tile, std::byte* s_to, const T* g_from, int cols,
-                                       int padded, int begin, int end) {
+  static __device__ void fetch_columns(const Share<T, panels>& s_share, int tile, std::byte* s_to, const T* g_from,
+                                       int cols, int padded, int begin, int end) {
     const std::int64_t step = column_step * s_share.ld;
     const int row = s_share.tile_row(tile) + piece() * per_piece<T>;
     const int before = begin - row, until = end - row;
@@ -169,10 +171,11 @@ struct Feed {
   }
 };
 
-/// Wᵀ (32 columns of C by 32 of V) += Cᵀ V over the rows in pieces 4 group .. + 3 of a tile. c_cols: columns of C from s_c
-/// on.
+/// Wᵀ (32 columns of C by 32 of V) += Cᵀ V over the rows in pieces 4 group .. + 3 of a tile. c_cols: columns of C from
+/// s_c on.
 template <class T, int panels>
-__device__ void multiply_forth(double (&w)[2][4][4], const std::byte* s_c, const std::byte* s_v, int group, int c_cols) {
+__device__ void multiply_forth(double (&w)[2][4][4], const std::byte* s_c, const std::byte* s_v, int group,
+                               int c_cols) {
   constexpr int column_bytes = Geometry<T, panels>::column_bytes;
   using Piece = Vector<T, per_piece<T>>;
   const Lane lane;
@@ -223,8 +226,8 @@ __device__ inline Vector<double, 2> sum_of_blocks(std::byte* s_mine, int blocks)
   return sum;
 }
 
-/// The way back: Cᵀ += Xᵀ Vᵀ for 16 columns and the warp's rows of a tile (one panel: a half of them); X, negative, lies
-/// in s_w with all panels' k.
+/// The way back: Cᵀ += Xᵀ Vᵀ for 16 columns and the warp's rows of a tile (one panel: a half of them); X, negative,
+/// lies in s_w with all panels' k.
 template <class T, int panels>
 struct Back {
   using G = Geometry<T, panels>;

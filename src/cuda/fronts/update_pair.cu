@@ -4,10 +4,10 @@
 // Twice the flops for the bytes that one panel's update (front_update.cu) moves; for fronts too tall to stay in shared
 // memory, which are read twice and written once.
 //
-// A cluster of blocks shares a task's rows; tiles of V1, V2 (32 columns each) and C (128) come through a ring of stages.
-// Forth a warp sums the products of 32 columns of C with one panel, and a sixteenth of V1ᵀ V2; the sums of all blocks are
-// added in their order, each block making its share of the columns of X; back a warp has 16 columns of C, X in registers.
-// Between the two the ring is where W, X and V1ᵀ V2 lie:
+// A cluster of blocks shares a task's rows; tiles of V1, V2 (32 columns each) and C (128) come through a ring of
+// stages. Forth a warp sums the products of 32 columns of C with one panel, and a sixteenth of V1ᵀ V2; the sums of all
+// blocks are added in their order, each block making its share of the columns of X; back a warp has 16 columns of C, X
+// in registers. Between the two the ring is where W, X and V1ᵀ V2 lie:
 //
 //     | W, then X: 128 columns of 64 | V1ᵀ V2 of this block | V1ᵀ V2 |
 //
@@ -96,7 +96,8 @@ struct Small {
     }
   }
 
-  /// f(place of the pair of elements in s_w, x, index of its first in x[i]) for what the warp has of the panel at `from`.
+  /// f(place of the pair of elements in s_w, x, index of its first in x[i]) for what the warp has of the panel at
+  /// `from`.
   template <class F>
   __device__ void visit(std::byte* s_w, int columns, int from, F f) {
     const Lane lane;
@@ -164,8 +165,8 @@ __device__ void finish_w(std::byte* s_w, const T* g_t, int t_ld, const int (&v_c
 
 /// Thread map: a cluster of `blocks` blocks per task, blockIdx.x / blocks its number.
 template <class T>
-__global__ void __launch_bounds__(threads, 2)
-    front_update_pair_kernel(const std::int32_t* condition, Fronts<Cuda, T> f, const FrontUpdateTask* tasks, int blocks) {
+__global__ void __launch_bounds__(threads, 2) front_update_pair_kernel(const std::int32_t* condition, Fronts<Cuda, T> f,
+                                                                       const FrontUpdateTask* tasks, int blocks) {
   if (skipped(condition)) return;
   using G = Two<T>;
   static_assert(G::stage_bytes == Two<double>::stage_bytes);
@@ -197,8 +198,8 @@ __global__ void __launch_bounds__(threads, 2)
     const std::byte* const stage = shared + tile % stages * G::stage_bytes;
 #pragma unroll 1
     for (int group = 0; group < G::pieces / 4; ++group) {
-      multiply_forth<T, 2>(w, stage + G::v_bytes + warp / 2 * 32 * G::column_bytes, stage + warp % 2 * G::panel_bytes, group,
-                           s_share.c_cols - warp / 2 * 32);
+      multiply_forth<T, 2>(w, stage + G::v_bytes + warp / 2 * 32 * G::column_bytes, stage + warp % 2 * G::panel_bytes,
+                           group, s_share.c_cols - warp / 2 * 32);
       multiply_panels<T>(m, stage, group);
     }
   }
@@ -225,8 +226,7 @@ void launch_update_fronts_pair(const Launch& launch, const Fronts<Cuda, T>& fron
                                const FrontTasks<Cuda, FrontUpdateTask>& tasks) {
   if (tasks.count == 0 || tasks.max_rows == 0) return;
   check_update(fronts, tasks, "update_fronts_pair");
-  launch_clusters(front_update_pair_kernel<T>, ring_bytes, launch, fronts, tasks,
-                  "update_fronts_pair kernel");
+  launch_clusters(front_update_pair_kernel<T>, ring_bytes, launch, fronts, tasks, "update_fronts_pair kernel");
 }
 
 template void launch_update_fronts_pair<float>(const Launch&, const Fronts<Cuda, float>&,

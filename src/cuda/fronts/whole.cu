@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor_whole_fronts: a block per front, from layout to packed R, with the matrix in shared memory.
 //
-// What a block takes of a multiprocessor is fixed by its launch: a list is done by a class that takes all of its fronts, so
-// that callers had better not mix sizes. Whether a front goes by blocks of columns follows from its own bounds, and its
-// bits from that alone.
+// What a block takes of a multiprocessor is fixed by its launch: a list is done by a class that takes all of its
+// fronts, so that callers had better not mix sizes. Whether a front goes by blocks of columns follows from its own
+// bounds, and its bits from that alone.
 #include "cuda/fronts/blocked.cuh"
 #include "cuda/fronts/layout.cuh"
 #include "vocabulary/whole_fronts.hpp"
@@ -51,8 +51,8 @@ __device__ void load_shape(const Fronts<Cuda, T>& f, int front, FrontShape& shap
 /// Dynamic shared memory: `capacity` elements, `most` of a front by blocks in the largest class.
 template <class T, class C>
 __global__ void __launch_bounds__(C::threads, C::blocks)
-    whole_kernel(const std::int32_t* condition, const Fronts<Cuda, T> f, const std::int32_t* list, int capacity, int most,
-                 bool keep_q) {
+    whole_kernel(const std::int32_t* condition, const Fronts<Cuda, T> f, const std::int32_t* list, int capacity,
+                 int most, bool keep_q) {
   if (skipped(condition)) return;
   using Assembly = FrontAssembly<T, 32>;
   using Blocked = BlockedFront<T, C::warps, C::slabs>;
@@ -103,9 +103,9 @@ void launch_class(const Launch& launch, const Fronts<Cuda, T>& fronts, const Fro
   constexpr std::int64_t static_bytes = 5 * 1024;
   const std::int64_t most = (shared_memory_limit() - static_bytes) / static_cast<std::int64_t>(sizeof(T));
   // what the class may take, or all that these can
-  const std::int64_t capacity = std::max(
-      elements, std::min({most, blocked_capacity<T>(list.max_rows, elements, most),
-                          BlockedLayout(list.max_rows, true).elements<T>(list.max_cols)}));
+  const std::int64_t capacity =
+      std::max(elements, std::min({most, blocked_capacity<T>(list.max_rows, elements, most),
+                                   BlockedLayout(list.max_rows, true).elements<T>(list.max_cols)}));
   const std::size_t bytes = sizeof(T) * static_cast<std::size_t>(capacity);
   allow_shared_memory(kernel, bytes, "factor_whole_fronts");
   kernel<<<static_cast<unsigned>(list.count), C::threads, bytes, launch.stream>>>(
@@ -136,15 +136,16 @@ void launch_factor_whole_fronts(const Launch& launch, const Fronts<Cuda, T>& fro
   const auto is = [&](const SizeLimit& limit) { return limit.holds(list.max_rows, elements); };
   if (!is(medium) || list.count <= seats)
     return launch_class<Class<8, most_blocked_rows / warp_size, 1>>(launch, fronts, list, elements, keep_q);
-  if (!is(small) || list.count <= 3 * seats) return launch_class<Class<4, 4, 3>>(launch, fronts, list, elements, keep_q);
+  if (!is(small) || list.count <= 3 * seats)
+    return launch_class<Class<4, 4, 3>>(launch, fronts, list, elements, keep_q);
   if (!is(tiny) || list.count <= 6 * seats) return launch_class<Class<2, 4, 6>>(launch, fronts, list, elements, keep_q);
   launch_class<Class<1, 1, 16>>(launch, fronts, list, elements, keep_q);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                             \
-  template Index front_whole_elements<T>();                                                              \
-  template void launch_factor_whole_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&, \
-                                           bool);
+#define QRANE_INSTANTIATE(T)                                                      \
+  template Index front_whole_elements<T>();                                       \
+  template void launch_factor_whole_fronts(const Launch&, const Fronts<Cuda, T>&, \
+                                           const FrontTasks<Cuda, std::int32_t>&, bool);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -23,10 +23,10 @@ constexpr int warps = threads / 32;
 constexpr int most_tiles = 28;
 
 struct Shared {
-  double* tiles;    // tile_count * 64
-  double* scale;    // 8 * tile columns: square roots of the diagonal, and
-  double* by;       // their reciprocals
-  int* broken;      // set when the guard must refuse
+  double* tiles;  // tile_count * 64
+  double* scale;  // 8 * tile columns: square roots of the diagonal, and
+  double* by;     // their reciprocals
+  int* broken;    // set when the guard must refuse
 
   __device__ double* tile(int row, int col) const { return tiles + tile_index(row, col) * 64; }
   __device__ double& at(int i, int j) const { return tile(i / 8, j / 8)[in_tile(i % 8, j % 8)]; }

@@ -161,15 +161,15 @@ void launch_copy_rows(const Launch& launch, const DeviceMatrix<Cuda, T>& source,
                       const DeviceMatrix<Cuda, T>& target, const std::int64_t* targets, Index count) {
   if (count == 0 || source.cols == 0 || source.count == 0) return;
   const Walk walk = plan_walk(count, source.cols, source.count, most_blocks(launch));
-  copy_rows_kernel<T><<<walk.grid, walk.block, 0, launch.stream>>>(launch.condition, source, sources, target, targets,
-                                                                   count);
+  copy_rows_kernel<T>
+      <<<walk.grid, walk.block, 0, launch.stream>>>(launch.condition, source, sources, target, targets, count);
   check_launch("copy_rows kernel");
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                         \
-  template void launch_copy_rows<T>(const Launch&, const DeviceMatrix<Cuda, T>&, const std::int64_t*,                \
-                                    const DeviceMatrix<Cuda, T>&, const std::int64_t*, Index);                       \
-  template void launch_fill<T>(const Launch&, const DeviceMatrix<Cuda, T>&, T, T);                                   \
+#define QRANE_INSTANTIATE(T)                                                                          \
+  template void launch_copy_rows<T>(const Launch&, const DeviceMatrix<Cuda, T>&, const std::int64_t*, \
+                                    const DeviceMatrix<Cuda, T>&, const std::int64_t*, Index);        \
+  template void launch_fill<T>(const Launch&, const DeviceMatrix<Cuda, T>&, T, T);                    \
   template void launch_transpose<T>(const Launch&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -7,8 +7,9 @@ namespace {
 
 /// Thread map: x along the rows, y over the columns.
 template <class T>
-__global__ void __launch_bounds__(256) gather_columns_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> source,
-                                                             const std::int32_t* columns, DeviceMatrix<Cuda, T> target) {
+__global__ void __launch_bounds__(256)
+    gather_columns_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> source, const std::int32_t* columns,
+                          DeviceMatrix<Cuda, T> target) {
   if (skipped(condition)) return;
   for (Index j = blockIdx.y; j < target.cols; j += gridDim.y) {
     const Index from = columns[j];

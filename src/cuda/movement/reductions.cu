@@ -89,9 +89,9 @@ __global__ void __launch_bounds__(threads)
 
 /// The partial results of all blocks to the answer: `result` one double, or two int64 (row and column).
 template <class Reduction, class Result>
-__global__ void __launch_bounds__(1024) finish_kernel(const std::int32_t* condition,
-                                                      const typename Reduction::State* partial, int count, Index rows,
-                                                      Result* result) {
+__global__ void __launch_bounds__(1024)
+    finish_kernel(const std::int32_t* condition, const typename Reduction::State* partial, int count, Index rows,
+                  Result* result) {
   if (skipped(condition)) return;
   const Reduction op;
   auto state = Reduction::neutral;
@@ -117,8 +117,8 @@ void run(const Launch& launch, const DeviceMatrix<Cuda, T>& matrix, Result* resu
   const bool flat = is_contiguous(matrix);
   const DeviceMatrix<Cuda, T> a = flat ? as_column(matrix) : matrix;
   const bool wide = is_aligned<width>(a);
-  const Index blocks = std::min<Index>(scratch.bytes / Index(sizeof(State)),
-                                       blocks_per_multiprocessor * multiprocessors());
+  const Index blocks =
+      std::min<Index>(scratch.bytes / Index(sizeof(State)), blocks_per_multiprocessor * multiprocessors());
   const Walk walk = plan_walk(wide ? (a.rows + width - 1) / width : a.rows, a.cols, 1, blocks);
   auto* partial = reinterpret_cast<State*>(scratch.data);
   auto* kernel = wide ? reduce_kernel<Reduction, T, width> : reduce_kernel<Reduction, T, 1>;
@@ -155,11 +155,11 @@ void launch_first_not_finite(const Launch& launch, const DeviceMatrix<Cuda, T>& 
   run<FirstNotFinite>(launch, a, position, scratch);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                          \
-  template void launch_sum_squares(const Launch&, const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);       \
-  template void launch_sum_abs(const Launch&, const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);           \
-  template void launch_max_abs(const Launch&, const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);           \
-  template void launch_first_not_finite(const Launch&, const DeviceMatrix<Cuda, T>&, std::int64_t*,                   \
+#define QRANE_INSTANTIATE(T)                                                                                    \
+  template void launch_sum_squares(const Launch&, const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&); \
+  template void launch_sum_abs(const Launch&, const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);     \
+  template void launch_max_abs(const Launch&, const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);     \
+  template void launch_first_not_finite(const Launch&, const DeviceMatrix<Cuda, T>&, std::int64_t*,             \
                                         const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

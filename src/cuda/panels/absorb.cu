@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::ctas)
 
 /// Elements of shared memory for the next chunk of one warp of form_kernel.
 template <class T, int NB>
-constexpr int stage_elements = ChainShape<T, NB>::chunk * warp_size * NB;
+constexpr int stage_elements = ChainShape<T, NB>::chunk* warp_size* NB;
 
 /// What a warp of form_kernel needs besides its chain.
 template <class T, int NB>
@@ -272,7 +272,7 @@ void form(const Launch& launch, const FormAbsorbed<Cuda, T>& task) {
   using Shape = ChainShape<T, NB>;
   const std::int64_t chains = task.top.rows / task.a.cols;
   const unsigned grid = static_cast<unsigned>((chains + Shape::warps - 1) / Shape::warps);
-  constexpr std::size_t bytes = (sizeof(FormShared<T, NB>) + sizeof(T) * stage_elements<T, NB>) * Shape::warps;
+  constexpr std::size_t bytes = (sizeof(FormShared<T, NB>) + sizeof(T) * stage_elements<T, NB>)*Shape::warps;
   allow_shared_memory(form_kernel<T, NB>, bytes, "form_absorbed");
   form_kernel<T, NB><<<grid, Shape::threads, bytes, launch.stream>>>(launch.condition, task, chains);
 }
@@ -294,7 +294,7 @@ Chains chains(Index rows, bool checkpoints, int multiprocessors) {
 template <class T>
 Chains absorb_chains(Index rows, Index cols, bool checkpoints, int multiprocessors) {
   if (cols <= 8) return chains<T, 8>(rows, checkpoints, multiprocessors);
-  if constexpr (max_absorbed<T> > 16) {
+  if constexpr (max_absorbed < T >> 16) {
     if (cols > 16) return chains<T, 32>(rows, checkpoints, multiprocessors);
   }
   return chains<T, 16>(rows, checkpoints, multiprocessors);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Householder QR of [R; X] by one warp, R a triangle that it carries from one chunk of rows to the next.
 //
-// Lane i holds row i of the head (R, or the first NB rows of a chain) and rows i, i + 32, ... of the chunk X, K of them.
-// A column step is one butterfly over the lanes and no barrier of the block. With x the column's part below the
+// Lane i holds row i of the head (R, or the first NB rows of a chain) and rows i, i + 32, ... of the chunk X, K of
+// them. A column step is one butterfly over the lanes and no barrier of the block. With x the column's part below the
 // pivot (head rows j+1 .. and all of X), alpha = the head's (j, j):
 //     s_c = sum x_i a_ic,  beta = -sign(alpha) sqrt(alpha^2 + s_j),  tau = (beta - alpha) / beta,
 //     v = [1; x / (alpha - beta)],  a_c -= tau (a_jc + s_c / (alpha - beta)) v
@@ -70,7 +70,7 @@ struct ChainShared {
   alignas(16) T pivot[2][NB];  // the pivot row
   alignas(16) T scale[NB];     // 2^-exponent
   int exponent[NB];
-  T gram[keep ? NB : 1][NB];   // gram[j][i] = v_i^T v_j for i < j
+  T gram[keep ? NB : 1][NB];  // gram[j][i] = v_i^T v_j for i < j
   T tau[keep ? NB : 1];
 };
 
@@ -313,9 +313,7 @@ struct Chain {
   }
 
   /// R(lane, c) of an ordered head, at the matrix's own scale.
-  __device__ T r(int c) const {
-    return lane <= c ? head[c] * Bits<T>::power_of_two(shared.exponent[c]) : T(0);
-  }
+  __device__ T r(int c) const { return lane <= c ? head[c] * Bits<T>::power_of_two(shared.exponent[c]) : T(0); }
 };
 
 }  // namespace qrane::backend::cuda

@@ -58,7 +58,7 @@ struct WarpTile {
 
   T c[tiles][4];
   const BlockRows<tree>& map;
-  T* g_c;            // the lane's first column; its second is 8 columns on
+  T* g_c;  // the lane's first column; its second is 8 columns on
   std::int64_t ld;
   int columns_left;  // columns of C from the lane's first on
   int first_row;     // the lane's first row of tile 0
@@ -288,9 +288,8 @@ __global__ void __launch_bounds__(256, 2)
   const BlockTask task = panel.tasks[index];
   const BlockRows<tree> map(task);
   const bool transposed = apply.op == Op::transpose;
-  const std::int32_t* pivots = !tree && panel.pivots != nullptr
-                                   ? panel.pivots + static_cast<std::int64_t>(index) * panel.max_cols
-                                   : nullptr;
+  const std::int32_t* pivots =
+      !tree && panel.pivots != nullptr ? panel.pivots + static_cast<std::int64_t>(index) * panel.max_cols : nullptr;
   load_v(s_v, NB, shape.rows(), map, panel.a.data + task.matrix * panel.a.stride + task.col * panel.a.ld, panel.a.ld,
          task.cols, pivots);
   load_t<T, NB>(s_t, shape.t_ld, panel.t + task.t, panel.inner, task.cols, transposed);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor and factor_tree: Householder QR of every block of a panel, one CTA per block (panel.cuh says how).
-// The two differ only in where a block's rows lie and in which of its elements are the panel's (vocabulary/kernels.hpp).
+// The two differ only in where a block's rows lie and in which of its elements are the panel's
+// (vocabulary/kernels.hpp).
 //
 // After Anderson, Ballard, Demmel, Keutzer, "Communication-Avoiding QR Decomposition for GPUs" (IPDPS 2011),
 // section IV; the one-reduction column step and the scaling are this code's own.
@@ -79,11 +80,12 @@ void launch_shape(const Launch& launch, const Panel<Cuda, T>& panel) {
 
 constexpr int window_warps = 8, window_cols = 32;
 
-/// The same for a few contiguous blocks that everything waits for, of up to Rows * 8 rows: steps as short as they can be.
-/// Thread map: lane c has column c, warp w rows w, w + 8, .... A step broadcasts the pivot column within warps, sums over
-/// the eight by one barrier, and with the sums for the columns at the right gets those for the finished ones, which are
-/// the Gram matrix that T is made from. Norms and tau are rounded to nearest: a chain may meet the same lengths thousands
-/// of times (off_unit in update/rows.hpp), and a reciprocal root's error there would be the same each time.
+/// The same for a few contiguous blocks that everything waits for, of up to Rows * 8 rows: steps as short as they can
+/// be. Thread map: lane c has column c, warp w rows w, w + 8, .... A step broadcasts the pivot column within warps,
+/// sums over the eight by one barrier, and with the sums for the columns at the right gets those for the finished ones,
+/// which are the Gram matrix that T is made from. Norms and tau are rounded to nearest: a chain may meet the same
+/// lengths thousands of times (off_unit in update/rows.hpp), and a reciprocal root's error there would be the same each
+/// time.
 template <class T, int Rows>
 __global__ void __launch_bounds__(32 * window_warps, 1)
     factor_window_kernel(const std::int32_t* condition, Panel<Cuda, T> panel) {
@@ -159,8 +161,8 @@ __global__ void __launch_bounds__(32 * window_warps, 1)
   if (warp == 0) build_t<T, window_cols>(shared, panel.t + task.t, panel.inner, cols);
 }
 
-/// Whether factor_window_kernel is the faster one for double: so few blocks that each has a multiprocessor to itself (64 x
-/// 32 on an H200: 21 us instead of 27; float gains nothing).
+/// Whether factor_window_kernel is the faster one for double: so few blocks that each has a multiprocessor to itself
+/// (64 x 32 on an H200: 21 us instead of 27; float gains nothing).
 template <class T>
 bool is_window(const Panel<Cuda, T>& panel) {
   constexpr Index few = 16;

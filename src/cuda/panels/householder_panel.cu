@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// householder_panel: a panel by Householder reflections column by column, in one launch. What a panel falls back to when
-// its Gram matrix proves nothing, and how the last, nearly square panels are factored; good for every input.
+// householder_panel: a panel by Householder reflections column by column, in one launch. What a panel falls back to
+// when its Gram matrix proves nothing, and how the last, nearly square panels are factored; good for every input.
 //
 // One cluster of blocks per matrix, each block with a share of its rows. A column costs one pass over the panel, which
 // applies reflector j and at once sums x_{j+1}ᵀ A for the next one (x: the column from row j + 2 down), and one barrier
@@ -21,7 +21,7 @@ namespace {
 
 namespace cg = cooperative_groups;
 
-constexpr int most_blocks = 16;  // of a cluster
+constexpr int most_blocks = 16;    // of a cluster
 constexpr Index least_rows = 128;  // of a block, where more blocks would only wait for each other
 constexpr int threads = 256;
 constexpr int warps = threads / 32;
@@ -31,9 +31,9 @@ constexpr double least_square = 0x1p-960;
 
 /// Shared memory of a block besides x.
 struct Block {
-  double sums[2][2 * order];   // this block's p, and row j of the panel where it is here; by parity of the column
-  double p[order], row[order]; // of the cluster
-  double w[order];             // tau vᵀ A right of the column, vᵀ V left of it
+  double sums[2][2 * order];    // this block's p, and row j of the panel where it is here; by parity of the column
+  double p[order], row[order];  // of the cluster
+  double w[order];              // tau vᵀ A right of the column, vᵀ V left of it
   double products[order][order + 1];  // products[j][l] = v_lᵀ v_j, l < j; first block only
   double tau[order], scale[order];
 };
@@ -60,7 +60,8 @@ __device__ void scale_columns(const cg::cluster_group& cluster, const Share<T>& 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n = static_cast<int>(s.a.cols);
   for (int k = warp; k < n; k += warps) {
     double most = 0;
-    for (Index i = s.first + lane; i < s.last; i += 32) most = fmax(most, fabs(static_cast<double>(s.a.data[i + k * s.a.ld])));
+    for (Index i = s.first + lane; i < s.last; i += 32)
+      most = fmax(most, fabs(static_cast<double>(s.a.data[i + k * s.a.ld])));
 #pragma unroll
     for (int d = 16; d > 0; d /= 2) most = fmax(most, __shfl_xor_sync(0xffffffffu, most, d));
     if (lane == 0) b.sums[0][k] = most;
@@ -153,7 +154,8 @@ __device__ void form_t(Block& b, const DeviceMatrix<Cuda, T>& t) {
   for (int j = 0; j < n; ++j) {
     double sum = 0;
     if (i < j)
-      for (int l = i; l < j; ++l) sum = fma(b.products[i][l], b.products[j][l], sum);  // T's row i over the products' row i
+      for (int l = i; l < j; ++l)
+        sum = fma(b.products[i][l], b.products[j][l], sum);  // T's row i over the products' row i
     __syncthreads();
     // row i of T takes the place of products[i][i ..], column i of it the diagonal; products[j][l], l < j, stay
     if (i < j) b.products[i][j] = -b.tau[j] * sum;
@@ -196,7 +198,8 @@ __global__ void __launch_bounds__(threads)
   const Index k = blockIdx.y, m = task.panel.rows;
   const int n = static_cast<int>(task.panel.cols);
   const unsigned rank = cluster.block_rank();
-  Share<T> s{task.panel.matrix(k), task.v.matrix(k), task.y.matrix(k), min(rank * chunk, m), min((rank + 1) * chunk, m)};
+  Share<T> s{task.panel.matrix(k), task.v.matrix(k), task.y.matrix(k), min(rank * chunk, m),
+             min((rank + 1) * chunk, m)};
   scale_columns(cluster, s, b);
   double factor = 0;
   for (int j = 0; j <= n; ++j) {
@@ -293,11 +296,12 @@ std::int64_t max_householder_rows() {
 template <class T>
 void launch_householder_panel(const Launch& launch, const HouseholderPanel<Cuda, T>& task) {
   const Index m = task.panel.rows, n = task.panel.cols;
-  detail::check(n <= order && m >= n && m <= most_rows, ErrorCode::invalid_argument, "householder_panel of ", m, " x ", n,
-                ": takes at most ", most_rows, " rows and ", order, " columns, and at least as many rows as columns");
+  detail::check(n <= order && m >= n && m <= most_rows, ErrorCode::invalid_argument, "householder_panel of ", m, " x ",
+                n, ": takes at most ", most_rows, " rows and ", order,
+                " columns, and at least as many rows as columns");
   if (n == 0 || task.panel.count == 0) return;
-  detail::check(task.panel.count <= 65535, ErrorCode::invalid_argument, "householder_panel takes at most 65535 matrices, got ",
-                task.panel.count);
+  detail::check(task.panel.count <= 65535, ErrorCode::invalid_argument,
+                "householder_panel takes at most 65535 matrices, got ", task.panel.count);
   unsigned blocks = 1;
   while (blocks < most_blocks && m > least_rows * blocks) blocks *= 2;
   const Index chunk = (m + blocks - 1) / blocks;

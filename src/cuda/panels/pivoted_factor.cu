@@ -14,8 +14,8 @@
 // One exchange through global memory a step and no other synchronization of the grid; offers alternate between two
 // places, since a block offers again only after all have read the offer before the last. One block is enough where it
 // holds the whole matrix, and exchanges nothing.
-// Cost: 4 m n k flops and k steps, each of some 3 us (32 columns) to 7 us (1024) on an H200, plus the columns' way through shared
-// memory twice. Limits: rows below 2^31.
+// Cost: 4 m n k flops and k steps, each of some 3 us (32 columns) to 7 us (1024) on an H200, plus the columns' way
+// through shared memory twice. Limits: rows below 2^31.
 #include <cfloat>
 
 #include "cuda/collectives/kernel.cuh"
@@ -36,7 +36,7 @@ constexpr double negligible = sizeof(T) == 4 ? 0x1p-200 : 0x1p-1000;
 struct alignas(16) Offer {
   unsigned long long key;  // 0: it has none left
   double norm;
-  double beta, scale;      // the reflector takes x to beta e_1 with v = [1; scale * x]
+  double beta, scale;  // the reflector takes x to beta e_1 with v = [1; scale * x]
   double tau;
   int position, column, exponent;
 };
@@ -86,7 +86,8 @@ __device__ double warp_sum(double x) {
   return x;
 }
 
-/// True in the one lane of a warp that has the largest key, ties to the smallest position; in none where all keys are 0.
+/// True in the one lane of a warp that has the largest key, ties to the smallest position; in none where all keys are
+/// 0.
 __device__ bool is_best(unsigned long long key, int position) {
   const unsigned high = static_cast<unsigned>(key >> 32), most = __reduce_max_sync(0xffffffffu, high);
   const unsigned low = high == most ? static_cast<unsigned>(key) : 0u, most_low = __reduce_max_sync(0xffffffffu, low);
@@ -133,7 +134,8 @@ __device__ void load(const Task<T>& task, const Share<T>& s) {
 /// The reflector of column l from row j down.
 template <class T>
 __device__ Offer make_offer(const Share<T>& s, int l, unsigned long long key, int j) {
-  Offer o{key, sqrt(s.squares[l]), 0, 0, 0, s.positions[l], static_cast<int>(blockIdx.x + l * gridDim.x), s.exponents[l]};
+  Offer o{key,           sqrt(s.squares[l]), 0, 0, 0, s.positions[l], static_cast<int>(blockIdx.x + l * gridDim.x),
+          s.exponents[l]};
   if (s.squares[l] <= negligible<T>) {
     o.norm = 0;  // tau = 0 and v = e_1
     return o;
@@ -163,7 +165,9 @@ __device__ void own_best(const Share<T>& s, int j, Offer& best) {
   __syncthreads();
 }
 
-__device__ void set_flag(int* flag, int value) { asm volatile("st.release.gpu.b32 [%0], %1;" ::"l"(flag), "r"(value) : "memory"); }
+__device__ void set_flag(int* flag, int value) {
+  asm volatile("st.release.gpu.b32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
 __device__ int get_flag(const int* flag) {
   int value;
   asm volatile("ld.acquire.gpu.b32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
@@ -340,10 +344,12 @@ template <class T>
 Deal deal(Index rows, Index cols) {
   const Index room = shared_memory_limit() - reserved_bytes;
   const auto needed = [&](Index per_block, bool columns, bool v) {
-    return per_block * 16 + (columns ? per_block * padded(rows) : 0) * Index(sizeof(T)) + (v ? rows : 0) * Index(sizeof(T));
+    return per_block * 16 + (columns ? per_block * padded(rows) : 0) * Index(sizeof(T)) +
+           (v ? rows : 0) * Index(sizeof(T));
   };
   Deal d{};
-  d.blocks = needed(cols, true, true) <= room ? 1 : static_cast<int>(std::min<Index>({multiprocessors(), most_blocks, cols}));
+  d.blocks =
+      needed(cols, true, true) <= room ? 1 : static_cast<int>(std::min<Index>({multiprocessors(), most_blocks, cols}));
   const Index per_block = (cols + d.blocks - 1) / d.blocks;
   d.columns_per_block = static_cast<int>(per_block);
   d.in_shared = needed(per_block, true, true) <= room;
@@ -378,11 +384,22 @@ void launch_pivoted_factor(const Launch& launch, const PivotedFactor<Cuda, T>& p
   const Index needed = pivoted_factor_scratch_bytes<T>(p.a.rows, p.a.cols);
   detail::check(scratch.bytes >= needed, ErrorCode::invalid_argument, "pivoted_factor needs ", needed,
                 " bytes of scratch, got ", scratch.bytes);
-  Task<T> task{p.a, p.packed, p.columns, p.inverse_tau, p.rank, p.tolerance, p.truncate, static_cast<int>(p.steps),
-               d.columns_per_block, d.lanes, d.in_shared, d.v_in_shared};
+  Task<T> task{p.a,
+               p.packed,
+               p.columns,
+               p.inverse_tau,
+               p.rank,
+               p.tolerance,
+               p.truncate,
+               static_cast<int>(p.steps),
+               d.columns_per_block,
+               d.lanes,
+               d.in_shared,
+               d.v_in_shared};
   task.flags = reinterpret_cast<int*>(scratch.data);
   task.offers = reinterpret_cast<Offer*>(scratch.data + aligned(d.blocks * 4));
-  task.offered = reinterpret_cast<T*>(scratch.data + aligned(d.blocks * 4) + aligned(2 * d.blocks * Index(sizeof(Offer))));
+  task.offered =
+      reinterpret_cast<T*>(scratch.data + aligned(d.blocks * 4) + aligned(2 * d.blocks * Index(sizeof(Offer))));
   check_cuda(cudaMemsetAsync(task.flags, 0, static_cast<std::size_t>(d.blocks) * 4, launch.stream), "cudaMemsetAsync");
   check_cuda(cudaFuncSetAttribute(pivoted_factor_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, d.bytes),
              "cudaFuncSetAttribute(pivoted_factor)");
@@ -394,8 +411,8 @@ void launch_pivoted_factor(const Launch& launch, const PivotedFactor<Cuda, T>& p
              "pivoted_factor kernel");
 }
 
-#define QRANE_INSTANTIATE(T)                                                                             \
-  template std::int64_t pivoted_factor_scratch_bytes<T>(Index, Index);                                   \
+#define QRANE_INSTANTIATE(T)                                           \
+  template std::int64_t pivoted_factor_scratch_bytes<T>(Index, Index); \
   template void launch_pivoted_factor(const Launch&, const PivotedFactor<Cuda, T>&, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -77,8 +77,8 @@ __device__ void store_pair(T* column, Index i, Index rows, double first, double 
   }
 }
 
-/// Thread map: a warp takes 16 rows; lane (g, t) holds rows 2g and 2g + 1 of columns t and t + 4 of each 8. Shared memory:
-/// Ũ^-1 and K, 36 KiB.
+/// Thread map: a warp takes 16 rows; lane (g, t) holds rows 2g and 2g + 1 of columns t and t + 4 of each 8. Shared
+/// memory: Ũ^-1 and K, 36 KiB.
 template <class T, bool aligned>
 __global__ void __launch_bounds__(32 * product_warps)
     reflect_product_kernel(const std::int32_t* condition, ReflectPanel<Cuda, T> task, Head head) {
@@ -98,7 +98,8 @@ __global__ void __launch_bounds__(32 * product_warps)
       x[c][2 * h] = pair[0], x[c][2 * h + 1] = pair[1];
     }
 #pragma unroll 6
-  for (int e = threadIdx.x; e < tile_count(most_tiles) * 64; e += 32 * product_warps) w[e] = head.w[e], k[e] = head.k[e];
+  for (int e = threadIdx.x; e < tile_count(most_tiles) * 64; e += 32 * product_warps)
+    w[e] = head.w[e], k[e] = head.k[e];
   __syncthreads();  // also: a warp has read all of its rows before it writes some
 #pragma unroll
   for (int col = 0; col < most_tiles; ++col) {
@@ -138,8 +139,8 @@ __global__ void __launch_bounds__(32 * product_warps)
 template <class T>
 void launch_reflect_panel(const Launch& launch, const ReflectPanel<Cuda, T>& task, const Scratch<Cuda>& scratch) {
   const Index n = task.panel.cols, m = task.panel.rows;
-  detail::check(n <= max_reflect && m >= n && task.panel.count == 1, ErrorCode::invalid_argument, "reflect_panel of ", m,
-                " x ", n, ": takes one matrix of up to ", max_reflect, " columns and at least as many rows");
+  detail::check(n <= max_reflect && m >= n && task.panel.count == 1, ErrorCode::invalid_argument, "reflect_panel of ",
+                m, " x ", n, ": takes one matrix of up to ", max_reflect, " columns and at least as many rows");
   constexpr Index used = 5 * order * order * 8;  // before the partial Gram matrices
   detail::check(scratch.bytes >= used + gram_partial_bytes(n), ErrorCode::invalid_argument, "reflect_panel needs ",
                 used + gram_partial_bytes(n), " bytes of scratch or more, got ", scratch.bytes);
@@ -150,8 +151,9 @@ void launch_reflect_panel(const Launch& launch, const ReflectPanel<Cuda, T>& tas
                   small + 4 * order * order};
   launch_gram(launch, task.panel, gram, {scratch.data + used, scratch.bytes - used});
 
-  check_cuda(cudaFuncSetAttribute(reflect_head_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(sizeof(Tiles))),
-             "cudaFuncSetAttribute(reflect_panel)");
+  check_cuda(
+      cudaFuncSetAttribute(reflect_head_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(sizeof(Tiles))),
+      "cudaFuncSetAttribute(reflect_panel)");
   reflect_head_kernel<T><<<1, head_threads, int(sizeof(Tiles)), launch.stream>>>(launch.condition, gram, task, head);
   check_launch("reflect_panel's head kernel");
   const bool aligned = is_aligned<2>(task.panel) && is_aligned<2>(task.v) && is_aligned<2>(task.y);

@@ -12,11 +12,11 @@
 //   n <= 192  gram_wide_kernel (gram_wide.cuh).
 #include <cuda_pipeline_primitives.h>
 
-#include "cuda/products/gram_narrow.cuh"
-#include "cuda/products/gram_wide.cuh"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/mma.cuh"
 #include "cuda/collectives/resident.cuh"
+#include "cuda/products/gram_narrow.cuh"
+#include "cuda/products/gram_wide.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(32 * WarpTile::warps(max_blocks), 2)
   const Fragments f{padded_tiles};
   const int tiles = static_cast<int>((a.cols + 7) / 8);
   const int slab_size = widens ? 8 * f.tiles * slab : f.size();
-  double* const fragments = shared;                                                    // widens: two of them
+  double* const fragments = shared;  // widens: two of them
   T* const fetched = reinterpret_cast<T*>(shared + (widens ? 2 * f.size() : 0));
   const int lane = threadIdx.x % 32;
   WarpTile tile(threadIdx.x / 32, tiles);
@@ -264,7 +264,7 @@ struct Choice {
   Narrow narrow = nullptr;  // also for the widest
   Middle middle = nullptr;
   int threads = narrow_threads, shared_bytes = 0, padded_tiles = 0;
-  Index least_rows = 0;    // below which a block is not worth starting
+  Index least_rows = 0;  // below which a block is not worth starting
   Index resident = 0;
 };
 
@@ -295,7 +295,8 @@ Choice<T> choose_middle(Index n) {
 template <class T, int stages>
 Choice<T> choose_wide(bool aligned) {
   Choice<T> choice;
-  choice.narrow = aligned ? gram_wide::gram_wide_kernel<T, stages, true> : gram_wide::gram_wide_kernel<T, stages, false>;
+  choice.narrow =
+      aligned ? gram_wide::gram_wide_kernel<T, stages, true> : gram_wide::gram_wide_kernel<T, stages, false>;
   choice.threads = gram_wide::threads;
   choice.shared_bytes = stages * gram_wide::stage_bytes;
   choice.least_rows = 2 * gram_wide::stage_rows<T>;

@@ -97,8 +97,8 @@ __device__ inline void store_product(double* partial, const double (&c)[4], int 
   }
 }
 
-/// A warp's share of a corner: the upper triangle of block x on the diagonal, c[0..5], and block (x, y), c[6..13]; tiles
-/// x .. x+3 and y .. y+3.
+/// A warp's share of a corner: the upper triangle of block x on the diagonal, c[0..5], and block (x, y), c[6..13];
+/// tiles x .. x+3 and y .. y+3.
 struct Corner {
   static constexpr int products = 14, operands = 8;
   int x, y;

@@ -173,11 +173,11 @@ void Queue::multiply_wide(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
   }
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                          \
-  template void Queue::gemm<T>(Op, Op, T, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, T, DeviceMatrix<Cuda, T>);    \
-  template void Queue::trsm<T>(Side, Triangle, Op, Diagonal, T, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>);        \
-  template void Queue::gram<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>, Scratch<Cuda>);                     \
-  template void Queue::multiply_wide<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>, DeviceMatrix<Cuda, T>,     \
+#define QRANE_INSTANTIATE(T)                                                                                       \
+  template void Queue::gemm<T>(Op, Op, T, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, T, DeviceMatrix<Cuda, T>); \
+  template void Queue::trsm<T>(Side, Triangle, Op, Diagonal, T, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>);     \
+  template void Queue::gram<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>, Scratch<Cuda>);                  \
+  template void Queue::multiply_wide<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>, DeviceMatrix<Cuda, T>,  \
                                         Scratch<Cuda>);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

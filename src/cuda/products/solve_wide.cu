@@ -98,7 +98,8 @@ __device__ void fetch(const Matrix64& q, Index i, Index j, int lane, std::byte* 
       __pipeline_memcpy_async(target, left > 0 ? piece : q.data, 16, 16 - static_cast<int>(left) * 8);
     } else {
 #pragma unroll
-      for (int v = 0; v < 2; ++v) __pipeline_memcpy_async(target + v, v < left ? piece + v : q.data, 8, v < left ? 0 : 8);
+      for (int v = 0; v < 2; ++v)
+        __pipeline_memcpy_async(target + v, v < left ? piece + v : q.data, 8, v < left ? 0 : 8);
     }
   }
 }
@@ -117,7 +118,8 @@ __device__ void subtract_earlier(Accumulators& c, const Matrix64& q, Index i, in
     __pipeline_wait_prior(stages - 2);
     Pair x[4];
 #pragma unroll
-    for (int p = 0; p < 4; ++p) x[p] = *reinterpret_cast<const Pair*>(ring + k % stages * tile_bytes + (p * 32 + lane) * 16);
+    for (int p = 0; p < 4; ++p)
+      x[p] = *reinterpret_cast<const Pair*>(ring + k % stages * tile_bytes + (p * 32 + lane) * 16);
     ask(k + stages - 1);
 #pragma unroll
     for (int n = 0; n < block_tiles; ++n) {

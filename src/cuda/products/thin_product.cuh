@@ -2,12 +2,13 @@
 // A W for a tall A (m x n, n <= 192) and any W (n x n, double), products and sums in double on fp64 tensor cores, and
 // then whatever an Epilogue does with each element. Reads A once, past 128 columns twice; 2 m n^2 flops.
 //
-// W lives in registers: a warp owns 8 columns of the product, or 16, and all of W that they need (16 halve what is read from
-// shared memory, but leave few warps to hide an epilogue that reads). A block takes slabs of 32
-// rows of A: read one slab ahead into registers, widened once, and laid in shared memory in two buffers in turn, so that
-// a slab costs one barrier.
+// W lives in registers: a warp owns 8 columns of the product, or 16, and all of W that they need (16 halve what is read
+// from shared memory, but leave few warps to hide an epilogue that reads). A block takes slabs of 32 rows of A: read
+// one slab ahead into registers, widened once, and laid in shared memory in two buffers in turn, so that a slab costs
+// one barrier.
 //
-//   A's slab in shared memory    column c at c * 32 doubles, rows 2u, 2u + 1 as 16 bytes at u ^ twist(c): a warp's reads
+//   A's slab in shared memory    column c at c * 32 doubles, rows 2u, 2u + 1 as 16 bytes at u ^ twist(c): a warp's
+//   reads
 //                                of four columns and rows 4g .. 4g + 3 are free of bank conflicts
 //   products (mma.cuh)           lane (g, t): rows 4g .. 4g + 3, columns 2t and 2t + 1 of each 8
 //
@@ -100,8 +101,8 @@ struct Passage {
   }
 };
 
-/// Thread map: a warp per `wide` times 8 columns of the product; blocks stride over slabs, and those of the next y go on with
-/// the columns. Shared memory: shared_bytes(tiles).
+/// Thread map: a warp per `wide` times 8 columns of the product; blocks stride over slabs, and those of the next y go
+/// on with the columns. Shared memory: shared_bytes(tiles).
 template <class T, int tiles, int warps, int wide, class Epilogue>
 __global__ void __launch_bounds__(32 * warps, 1)
     product_kernel(const std::int32_t* condition, DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, bool aligned,

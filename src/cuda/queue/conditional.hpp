@@ -8,12 +8,13 @@
 
 namespace qrane::backend::cuda {
 
-/// Whether graphs of the current device may have them; not where QRANE_CONDITIONAL_NODES=0 is in the environment, for tools
-/// that do not bear them (racecheck of CUDA 13.0 corrupts the heap, memcheck now and then the memory of a replay).
+/// Whether graphs of the current device may have them; not where QRANE_CONDITIONAL_NODES=0 is in the environment, for
+/// tools that do not bear them (racecheck of CUDA 13.0 corrupts the heap, memcheck now and then the memory of a
+/// replay).
 bool has_conditional_nodes();
 
-/// Gives the graph that `stream` is being captured into a kernel that looks at *condition, and an IF node; from now on, until
-/// its capture ends, `body` is captured into that node.
+/// Gives the graph that `stream` is being captured into a kernel that looks at *condition, and an IF node; from now on,
+/// until its capture ends, `body` is captured into that node.
 void begin_conditional_body(cudaStream_t stream, const std::int32_t* condition, cudaStream_t body);
 
 }  // namespace qrane::backend::cuda

@@ -19,8 +19,8 @@ std::string versions() {
   int driver = 0, runtime = 0;
   (void)cudaDriverGetVersion(&driver);
   (void)cudaRuntimeGetVersion(&runtime);
-  return detail::concat("CUDA driver ", version(driver), ", runtime ", version(runtime), ", cuBLAS ",
-                        CUBLAS_VER_MAJOR, ".", CUBLAS_VER_MINOR);
+  return detail::concat("CUDA driver ", version(driver), ", runtime ", version(runtime), ", cuBLAS ", CUBLAS_VER_MAJOR,
+                        ".", CUBLAS_VER_MINOR);
 }
 
 DeviceInfo describe(int index) {

@@ -409,49 +409,48 @@ void Queue::multiply_full(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
   launch_multiply_full(launch(), a, w, q);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                             \
-  template Limits Queue::limits<T>(T) const;                                                             \
-  template void Queue::copy<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, Part);                      \
-  template void Queue::transpose<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>);                       \
-  template void Queue::copy_rows<T>(DeviceMatrix<Cuda, T>, const std::int64_t*, DeviceMatrix<Cuda, T>,   \
-                                    const std::int64_t*, Index);                                         \
-  template void Queue::fill<T>(DeviceMatrix<Cuda, T>, T, T);                                             \
-  template void Queue::narrow<T>(DeviceMatrix<Cuda, double>, DeviceMatrix<Cuda, T>, Part);               \
-  template void Queue::widen<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>);                      \
-  template void Queue::sum_squares<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                    \
-  template void Queue::sum_abs<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                        \
-  template void Queue::max_abs<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                        \
-  template void Queue::first_not_finite<T>(DeviceMatrix<Cuda, T>, std::int64_t*, Scratch<Cuda>);         \
-  template void Queue::sketch<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>);                          \
-  template void Queue::factor<T>(const Panel<Cuda, T>&);                                                 \
-  template void Queue::factor_tree<T>(const Panel<Cuda, T>&);                                            \
-  template void Queue::apply_qt_h<T>(const Apply<Cuda, T>&);                                             \
-  template void Queue::apply_qt_tree<T>(const Apply<Cuda, T>&);                                          \
-  template void Queue::absorb<T>(const Absorb<Cuda, T>&);                                                \
-  template void Queue::form_absorbed<T>(const FormAbsorbed<Cuda, T>&);                                   \
-  template void Queue::guarded_cholesky<T>(const GuardedCholesky<Cuda, T>&);                             \
-  template void Queue::reconstruct<T>(const Reconstruct<Cuda, T>&);                                      \
-  template void Queue::reflect_panel<T>(const ReflectPanel<Cuda, T>&, Scratch<Cuda>);                    \
-  template void Queue::householder_panel<T>(const HouseholderPanel<Cuda, T>&);                           \
-  template Index Queue::max_householder_rows<T>(T) const;                                                \
-  template void Queue::robust_pca_pass<T>(const RobustPcaPass<Cuda, T>&, Scratch<Cuda>);                 \
-  template Index Queue::pivoted_factor_scratch_bytes<T>(Index, Index, T) const;                          \
-  template void Queue::pivoted_factor<T>(const PivotedFactor<Cuda, T>&, Scratch<Cuda>);                  \
-  template void Queue::gather_columns<T>(DeviceMatrix<Cuda, T>, const std::int32_t*, DeviceMatrix<Cuda, T>); \
-  template void Queue::update_rows<T>(const RowUpdate<Cuda, T>&);                                        \
-  template void Queue::batch_update<T>(const BatchUpdate<Cuda, T>&);                                     \
-  template void Queue::make_rotations<T>(const Rotations<Cuda, T>&);                                     \
-  template void Queue::rotate<T>(const Rotate<Cuda, T>&);                                                \
-  template void Queue::solve_gram<T>(const GramSolve<Cuda, T>&, Scratch<Cuda>);                          \
-  template void Queue::residual_squares<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, \
-                                           double*, Scratch<Cuda>);                                      \
-  template void Queue::factor_small<T>(const FactorSmall<Cuda, T>&);                                     \
-  template void Queue::apply_small<T>(const ApplySmall<Cuda, T>&);                                       \
-  template void Queue::factor_panel<T>(const WholePanel<Cuda, T>&);                                      \
-  template void Queue::copy_table<T>(const CopyTable<Cuda, T>&);                                         \
-  template void Queue::robust_pca_step<T>(const RobustPcaStep<Cuda, T>&, Scratch<Cuda>);                 \
-  template void Queue::multiply_full<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>,               \
-                                        DeviceMatrix<Cuda, T>);                                          \
+#define QRANE_INSTANTIATE(T)                                                                                       \
+  template Limits Queue::limits<T>(T) const;                                                                       \
+  template void Queue::copy<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, Part);                                \
+  template void Queue::transpose<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>);                                 \
+  template void Queue::copy_rows<T>(DeviceMatrix<Cuda, T>, const std::int64_t*, DeviceMatrix<Cuda, T>,             \
+                                    const std::int64_t*, Index);                                                   \
+  template void Queue::fill<T>(DeviceMatrix<Cuda, T>, T, T);                                                       \
+  template void Queue::narrow<T>(DeviceMatrix<Cuda, double>, DeviceMatrix<Cuda, T>, Part);                         \
+  template void Queue::widen<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>);                                \
+  template void Queue::sum_squares<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                              \
+  template void Queue::sum_abs<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                                  \
+  template void Queue::max_abs<T>(DeviceMatrix<Cuda, T>, double*, Scratch<Cuda>);                                  \
+  template void Queue::first_not_finite<T>(DeviceMatrix<Cuda, T>, std::int64_t*, Scratch<Cuda>);                   \
+  template void Queue::sketch<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>);                                    \
+  template void Queue::factor<T>(const Panel<Cuda, T>&);                                                           \
+  template void Queue::factor_tree<T>(const Panel<Cuda, T>&);                                                      \
+  template void Queue::apply_qt_h<T>(const Apply<Cuda, T>&);                                                       \
+  template void Queue::apply_qt_tree<T>(const Apply<Cuda, T>&);                                                    \
+  template void Queue::absorb<T>(const Absorb<Cuda, T>&);                                                          \
+  template void Queue::form_absorbed<T>(const FormAbsorbed<Cuda, T>&);                                             \
+  template void Queue::guarded_cholesky<T>(const GuardedCholesky<Cuda, T>&);                                       \
+  template void Queue::reconstruct<T>(const Reconstruct<Cuda, T>&);                                                \
+  template void Queue::reflect_panel<T>(const ReflectPanel<Cuda, T>&, Scratch<Cuda>);                              \
+  template void Queue::householder_panel<T>(const HouseholderPanel<Cuda, T>&);                                     \
+  template Index Queue::max_householder_rows<T>(T) const;                                                          \
+  template void Queue::robust_pca_pass<T>(const RobustPcaPass<Cuda, T>&, Scratch<Cuda>);                           \
+  template Index Queue::pivoted_factor_scratch_bytes<T>(Index, Index, T) const;                                    \
+  template void Queue::pivoted_factor<T>(const PivotedFactor<Cuda, T>&, Scratch<Cuda>);                            \
+  template void Queue::gather_columns<T>(DeviceMatrix<Cuda, T>, const std::int32_t*, DeviceMatrix<Cuda, T>);       \
+  template void Queue::update_rows<T>(const RowUpdate<Cuda, T>&);                                                  \
+  template void Queue::batch_update<T>(const BatchUpdate<Cuda, T>&);                                               \
+  template void Queue::make_rotations<T>(const Rotations<Cuda, T>&);                                               \
+  template void Queue::rotate<T>(const Rotate<Cuda, T>&);                                                          \
+  template void Queue::solve_gram<T>(const GramSolve<Cuda, T>&, Scratch<Cuda>);                                    \
+  template void Queue::residual_squares<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>,    \
+                                           double*, Scratch<Cuda>);                                                \
+  template void Queue::factor_small<T>(const FactorSmall<Cuda, T>&);                                               \
+  template void Queue::apply_small<T>(const ApplySmall<Cuda, T>&);                                                 \
+  template void Queue::factor_panel<T>(const WholePanel<Cuda, T>&);                                                \
+  template void Queue::copy_table<T>(const CopyTable<Cuda, T>&);                                                   \
+  template void Queue::robust_pca_step<T>(const RobustPcaStep<Cuda, T>&, Scratch<Cuda>);                           \
+  template void Queue::multiply_full<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>, DeviceMatrix<Cuda, T>); \
   static_assert(Vocabulary<Queue, Cuda, T>);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

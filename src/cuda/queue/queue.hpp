@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vocabulary on CUDA: a stream, its memory, and one launch per kernel. Compiles without nvcc.
-// Files: queue.cpp (memory, forwarding to the launchers), recording.cpp (graphs), products.cpp (cuBLAS, and the Gram and wide
-// products too large for the fused kernels), devices.cpp (what devices there are), *.cu (kernels).
+// Files: queue.cpp (memory, forwarding to the launchers), recording.cpp (graphs), products.cpp (cuBLAS, and the Gram
+// and wide products too large for the fused kernels), devices.cpp (what devices there are), *.cu (kernels).
 //
 // All members put the device of the queue in place and restore the caller's. Kernels neither allocate nor
 // wait, so everything but memory management and synchronize can be captured in a CUDA graph.
@@ -14,9 +14,9 @@
 
 #include <qrane/context.hpp>
 
+#include "cuda/products/multiply_full.hpp"
 #include "cuda/queue/launch.hpp"
 #include "cuda/updates/batch_update.hpp"
-#include "cuda/products/multiply_full.hpp"
 #include "cuda/updates/rotate.hpp"
 #include "cuda/updates/sweep.hpp"
 #include "vocabulary/front_solve.hpp"
@@ -56,8 +56,8 @@ class Queue {
     download_bytes(source, target, count * Index{sizeof(T)});
   }
   void synchronize();
-  /// Optional in the vocabulary: host memory that copies reach without detours, 256-byte aligned, and a copy to it that is
-  /// only queued. Throws Error{out_of_memory}.
+  /// Optional in the vocabulary: host memory that copies reach without detours, 256-byte aligned, and a copy to it that
+  /// is only queued. Throws Error{out_of_memory}.
   std::byte* allocate_host(Index bytes);
   void release_host(std::byte* p) noexcept;
   template <class T>
@@ -79,24 +79,24 @@ class Queue {
   static constexpr bool has_side = true;
   Queue side() const;
   void follow(const Queue& other);
-  /// Optional in the vocabulary: queue `number` of those beside this one, for kernels and copies alone, made at the first
-  /// call. Urgent ones, which a number is always or never, go before the others where both have work.
+  /// Optional in the vocabulary: queue `number` of those beside this one, for kernels and copies alone, made at the
+  /// first call. Urgent ones, which a number is always or never, go before the others where both have work.
   Queue lane(int number, bool urgent) const;
   /// Optional in the vocabulary: a place in the work of one queue that others can follow; made where there is none.
   using Mark = Event;
   void mark(Mark& mark);
   void follow(const Mark& mark);
   /// Optional in the vocabulary: what `work` gives to the queue that it is called with, and to lanes of that one which
-  /// follow it and which it follows in the end, is kept instead of done, and replay() queues all of it. Library products
-  /// are to be announced.
+  /// follow it and which it follows in the end, is kept instead of done, and replay() queues all of it. Library
+  /// products are to be announced.
   using Recording = std::shared_ptr<CUgraphExec_st>;
   Recording recorded(const std::function<void(Queue&)>& work, bool products = false) const;
   void replay(const Recording& recording);
   /// Whether somebody is capturing this queue's stream, whose graph is to hold the launches themselves.
   bool captured() const;
-  /// Optional in the vocabulary: gives `work` to when(condition); in a recording as one node of the graph, so that what is
-  /// not done costs one launch. What `work` queues must be on the queue it gets when it returns, or have been followed by
-  /// it, and the condition must not depend on it.
+  /// Optional in the vocabulary: gives `work` to when(condition); in a recording as one node of the graph, so that what
+  /// is not done costs one launch. What `work` queues must be on the queue it gets when it returns, or have been
+  /// followed by it, and the condition must not depend on it.
   void guarded(const std::int32_t* condition, const std::function<void(Queue&)>& work);
   template <class T>
   Limits limits(T) const;
@@ -208,8 +208,8 @@ class Queue {
   template <class T>
   void gather_columns(DeviceMatrix<Cuda, T> source, const std::int32_t* columns, DeviceMatrix<Cuda, T> target);
 
-  // Optional in the vocabulary: updates. Sums of float on tensor cores are cut off rather than rounded, and updates would
-  // add that up: chains of float are found, and go over Q, in double.
+  // Optional in the vocabulary: updates. Sums of float on tensor cores are cut off rather than rounded, and updates
+  // would add that up: chains of float are found, and go over Q, in double.
   static constexpr bool float_sums_lean = true;
   void sweep(const Sweep<Cuda, double>& task);
   void wide_sweep(const WideSweep<Cuda, float>& task);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings of a CUDA queue: the work of streams captured as a graph, with IF nodes for what is under a guard's flag where
-// driver and runtime have conditional nodes (CUDA 12.4).
+// Recordings of a CUDA queue: the work of streams captured as a graph, with IF nodes for what is under a guard's flag
+// where driver and runtime have conditional nodes (CUDA 12.4).
 #include "cuda/queue/conditional.hpp"
 #include "cuda/queue/queue.hpp"
 #include "cuda/queue/state.hpp"

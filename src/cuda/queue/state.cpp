@@ -225,7 +225,8 @@ std::byte* State::allocate_host(std::int64_t bytes) {
   if (bytes == 0) return nullptr;
   const std::lock_guard lock(mutex_);
   constexpr std::int64_t slack = 1 << 20;
-  if (const auto spare = spare_host_.lower_bound(bytes); spare != spare_host_.end() && spare->first <= 2 * bytes + slack) {
+  if (const auto spare = spare_host_.lower_bound(bytes);
+      spare != spare_host_.end() && spare->first <= 2 * bytes + slack) {
     std::byte* const p = spare->second;
     host_sizes_.emplace(p, spare->first);
     spare_host_bytes_ -= spare->first;

@@ -57,8 +57,8 @@ class State {
   static std::shared_ptr<State> side(const std::shared_ptr<State>& main);
   /// Likewise, bare, by number; a number is always urgent or never.
   static std::shared_ptr<State> lane(const std::shared_ptr<State>& main, int number, bool urgent);
-  /// Likewise, for a stream that is captured; one capture at a time (recording_mutex). `products`: with a cuBLAS handle, as
-  /// has its side, that works in main's memory, since what is captured runs in main's stream.
+  /// Likewise, for a stream that is captured; one capture at a time (recording_mutex). `products`: with a cuBLAS
+  /// handle, as has its side, that works in main's memory, since what is captured runs in main's stream.
   static std::shared_ptr<State> recorder(const std::shared_ptr<State>& main, bool products);
   std::mutex& recording_mutex() { return recording_mutex_; }
   /// A capture has failed, and what it has left is not to be used again.
@@ -93,14 +93,14 @@ class State {
   bool conditional_nodes_ = false;
   std::int64_t memory_bytes_ = 0;  // the limit, or all the device has
   bool limited_ = false;
-  cudaMemPool_t pool_ = nullptr;   // null where the device has no pools
+  cudaMemPool_t pool_ = nullptr;  // null where the device has no pools
   cublasHandle_t cublas_ = nullptr;
   void* cublas_workspace_ = nullptr;  // null when it is another's
-  cudaEvent_t reached_ = nullptr;  // where the stream was when another began to follow
+  cudaEvent_t reached_ = nullptr;     // where the stream was when another began to follow
   std::shared_ptr<State> side_, body_, recorder_;
   std::vector<std::shared_ptr<State>> lanes_;
   std::mutex recording_mutex_;
-  std::mutex mutex_;               // matrices may be freed by another thread than the queue's
+  std::mutex mutex_;  // matrices may be freed by another thread than the queue's
   std::unordered_map<std::byte*, std::int64_t> sizes_;
   std::int64_t used_bytes_ = 0;
   std::unordered_map<std::byte*, std::int64_t> host_sizes_;

@@ -12,8 +12,8 @@ constexpr Index blocks_per_multiprocessor = 8;
 
 /// Thread map: x along chunks of V rows, y over columns.
 template <class T, int V>
-__global__ void __launch_bounds__(threads, 2)
-    robust_pca_kernel(const std::int32_t* condition, RobustPcaPass<Cuda, T> p, RobustPcaConstants<T> k, double* partial) {
+__global__ void __launch_bounds__(threads, 2) robust_pca_kernel(const std::int32_t* condition, RobustPcaPass<Cuda, T> p,
+                                                                RobustPcaConstants<T> k, double* partial) {
   if (skipped(condition)) return;
   using Chunk = Vector<T, V>;
   const Index rows = p.m.rows, chunks = (rows + V - 1) / V;

@@ -21,9 +21,9 @@
 #pragma once
 
 #include "cuda/collectives/cluster.cuh"
-#include "cuda/small/jacobi_pair.cuh"
 #include "cuda/collectives/mailbox.cuh"
 #include "cuda/collectives/mma.cuh"
+#include "cuda/small/jacobi_pair.cuh"
 
 namespace qrane::backend::cuda::jacobi {
 
@@ -71,9 +71,7 @@ class Seat {
   /// This warp's columns of its seat, before the first round and after the last: how many, and where.
   static constexpr int own = pair / seat_warps;
   /// The k-th of them, by its number in X when a sweep begins; >= n is one of zeros.
-  __device__ int column(int k) const {
-    return width * (k == 0 ? slot_ : 2 * table_.seats - 1 - slot_) + warp();
-  }
+  __device__ int column(int k) const { return width * (k == 0 ? slot_ : 2 * table_.seats - 1 - slot_) + warp(); }
   __device__ double* x(int k) const { return memory_ + here_ + (warp() + width * k) * table_.stride(); }
   __device__ double* y(int k) const { return x(k) + pair * table_.stride(); }
   /// Rows past X's last are zeros, in this buffer and the other.
@@ -154,12 +152,14 @@ class Seat {
   /// Where the upper and the lower block of slot k go.
   __device__ static Address upper(const Table& table, double* memory, Exchange* exchange, int k) {
     const int last = table.seats - 1;
-    return k == 0 ? seat(table, memory, exchange, 0, 0)
-                  : k < last ? seat(table, memory, exchange, k + 1, 0) : seat(table, memory, exchange, k, 1);
+    return k == 0     ? seat(table, memory, exchange, 0, 0)
+           : k < last ? seat(table, memory, exchange, k + 1, 0)
+                      : seat(table, memory, exchange, k, 1);
   }
   __device__ static Address lower(const Table& table, double* memory, Exchange* exchange, int k) {
-    return k > 0 ? seat(table, memory, exchange, k - 1, 1)
-                 : table.seats > 1 ? seat(table, memory, exchange, 1, 0) : seat(table, memory, exchange, 0, 1);
+    return k > 0             ? seat(table, memory, exchange, k - 1, 1)
+           : table.seats > 1 ? seat(table, memory, exchange, 1, 0)
+                             : seat(table, memory, exchange, 0, 1);
   }
   __device__ static Address seat(const Table& table, double* memory, Exchange* exchange, int slot, int side) {
     const int place = slot % table.per_block;

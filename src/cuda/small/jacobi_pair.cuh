@@ -12,8 +12,8 @@
 //
 // H in float finds the angles: its diagonal as a sum of two, so that differences of near equals are right, its
 // off-diagonal elements to their own relative precision, however small. Each angle's rotation is then orthogonal to
-// double precision, so an error of an angle costs a later sweep little and X nothing. Rotations are published step by step
-// for those who have X's rows: they are through when this warp is.
+// double precision, so an error of an angle costs a later sweep little and X nothing. Rotations are published step by
+// step for those who have X's rows: they are through when this warp is.
 //
 // Costs latency: some 370 cycles a step on an H200.
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace qrane::backend::cuda::jacobi {
 
-constexpr int width = 8;       // columns of a block
+constexpr int width = 8;  // columns of a block
 constexpr int pair = 2 * width;
 constexpr int across_steps = 8;  // pairs of columns of two blocks
 constexpr int within_steps = 7;  // of one block: numbered after the others
@@ -131,8 +131,8 @@ class PairTurn {
     return __any_sync(all_lanes, turn);
   }
 
-  /// All pairs, those within each block first: columns whose numbers differ in bit 2, then in bit 1 and not in bit 2, then
-  /// in bit 0.
+  /// All pairs, those within each block first: columns whose numbers differ in bit 2, then in bit 1 and not in bit 2,
+  /// then in bit 0.
   __device__ void turn_all(Seen& seen, Published& out) {
     trade<4>();
     step<8, none>(seen, out), move<1>();
@@ -189,8 +189,7 @@ class PairTurn {
   __device__ void step(Seen& seen, Published& out) {
     const float e = odd() ? a_[0][1][1] : a_[0][1][0];  // on the diagonal's lanes, as all up to the exchange
     const float d = (high_[1] - high_[0]) + (low_[1] - low_[0]);
-    const float cosine =
-        fabsf(e) * (rough_inverse_root(high_[0] + low_[0]) * rough_inverse_root(high_[1] + low_[1]));
+    const float cosine = fabsf(e) * (rough_inverse_root(high_[0] + low_[0]) * rough_inverse_root(high_[1] + low_[1]));
     const bool turn = on_diagonal() && cosine > tolerance_;
     Rotation f = find_rotation(d, e);
     if (!turn) f = {1, 0, 0};
@@ -283,8 +282,8 @@ class PairTurn {
     }
   }
 
-  float a_[2][2][2];            // [role of row][role of column][k]: H, its diagonal left out
-  float high_[2], low_[2];      // on the diagonal's lanes: H's diagonal at P, by role
+  float a_[2][2][2];        // [role of row][role of column][k]: H, its diagonal left out
+  float high_[2], low_[2];  // on the diagonal's lanes: H's diagonal at P, by role
   Rotation last_;
   float tolerance_;
 };

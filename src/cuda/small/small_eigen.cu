@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// G = V diag(sigma^2) Vᵀ of a small Gram matrix through a tridiagonal one, in double: some three times as fast as Jacobi's
-// sweeps (jacobi.cuh), where eigenvalues are apart.
+// G = V diag(sigma^2) Vᵀ of a small Gram matrix through a tridiagonal one, in double: some three times as fast as
+// Jacobi's sweeps (jacobi.cuh), where eigenvalues are apart.
 //
 //   tridiagonal_kernel   T = Hᵀ G H by reflections, in one block (n <= 104) or a cluster (tridiagonal.cuh)
 //   vectors_kernel       a warp for each eigenvalue: value and vector of T (tridiagonal_vectors.cuh), then H times that
 //   check_kernel         S = VᵀV; `again` is raised where S - I exceeds the root of the asked-for accuracy
 //   polish_kernel        V := V (3 I - S) / 2, which squares that (Newton, Schulz), and the product V diag(1 / sigma)
 //
-// Vectors of close eigenvalues are not orthogonal enough for the polish; so are those of matrices with zeros or NaN: then
-// `again` sends the task to Jacobi, which is queued behind under that flag (small_svd.cu). Vectors of eigenvalues that are
-// close but pass may have turned among each other, by what G does not tell: V diag(sigma^2) Vᵀ is G to the rounding of its
-// largest.
+// Vectors of close eigenvalues are not orthogonal enough for the polish; so are those of matrices with zeros or NaN:
+// then `again` sends the task to Jacobi, which is queued behind under that flag (small_svd.cu). Vectors of eigenvalues
+// that are close but pass may have turned among each other, by what G does not tell: V diag(sigma^2) Vᵀ is G to the
+// rounding of its largest.
 //
-// The same for R Rᵀ gives a triangle's Jacobi something near U to start from (launch_near_vectors): a sweep or two are left.
+// The same for R Rᵀ gives a triangle's Jacobi something near U to start from (launch_near_vectors): a sweep or two are
+// left.
 #include "cuda/small/small_eigen.hpp"
 
 #include "cuda/collectives/kernel.cuh"
@@ -69,8 +70,8 @@ __global__ void __launch_bounds__(eigen::Reduction<R, C, blocks>::threads, 1)
   reduction.run([&](int i, int j) { return task.r.data[i + j * task.r.ld] * factor; });
 }
 
-/// z := H_0 H_1 ... z by a warp, element lane + 32 r in z[r]: four reflections at a time, from their inner products with z and
-/// with each other, the next four's vectors on their way meanwhile.
+/// z := H_0 H_1 ... z by a warp, element lane + 32 r in z[r]: four reflections at a time, from their inner products
+/// with z and with each other, the next four's vectors on their way meanwhile.
 template <int R>
 __device__ void turn_back(const eigen::Tridiagonal& t, int n, double (&z)[R]) {
   constexpr int group = 4;

@@ -14,8 +14,8 @@ bool takes_small_eigen(const SmallSvd& task);
 /// Does the task, or leaves it: returns a flag on the device that is 1 where another way must follow.
 const std::int32_t* launch_small_eigen(const Launch& launch, const SmallSvd& task);
 
-/// Of a triangle R = U diag(sigma) Vᵀ something near U, orthonormal, and X = Rᵀ U, whose columns are nearly orthogonal then:
-/// n x n each without gaps, where `missing` is 0. All null: not of this task.
+/// Of a triangle R = U diag(sigma) Vᵀ something near U, orthonormal, and X = Rᵀ U, whose columns are nearly orthogonal
+/// then: n x n each without gaps, where `missing` is 0. All null: not of this task.
 struct NearVectors {
   const double *u = nullptr, *x = nullptr;
   const std::int32_t* missing = nullptr;

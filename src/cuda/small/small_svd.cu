@@ -9,8 +9,8 @@
 //   from G    (Veselić, Hari, "A note on a one-sided Jacobi algorithm", 1989) G + d I = L Lᵀ, the same on L, and
 //             sigma^2 = ‖l_j‖^2 - d. The shift d is the rounding of the largest, so the factorization cannot break
 //             down.
-//             Without a guess, and where eigenvalues are apart, G goes a faster way (small_eigen.cu), under whose flag this
-//             one is queued.
+//             Without a guess, and where eigenvalues are apart, G goes a faster way (small_eigen.cu), under whose flag
+//             this one is queued.
 //   with a guess V0: B = V0ᵀ G V0 in place of G, nearly diagonal: two or three sweeps in place of six to eight;
 //             B = W diag(sigma^2) Wᵀ, V = V0 W, made orthonormal again by a step of Newton and Schulz.
 //
@@ -20,9 +20,9 @@
 #include <array>
 #include <atomic>
 
-#include "cuda/small/jacobi.cuh"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/reduce.cuh"
+#include "cuda/small/jacobi.cuh"
 #include "cuda/small/small_cholesky.cuh"
 #include "cuda/small/small_eigen.hpp"
 #include "cuda/small/small_product.cuh"
@@ -187,10 +187,10 @@ __device__ Scale load_from_gram(const SmallSvd& task, const Crew& crew, Scale sc
 
 /// Columns' squared norms to sigma and places, the same in every block.
 struct Spectrum {
-  double* s_square;    // n + 1: by column
-  double* s_sigma;     // n: sorted
-  int* s_place;        // n: of column j
-  double poison;       // 0, or NaN when anything is
+  double* s_square;  // n + 1: by column
+  double* s_sigma;   // n: sorted
+  int* s_place;      // n: of column j
+  double poison;     // 0, or NaN when anything is
 };
 
 template <bool both>

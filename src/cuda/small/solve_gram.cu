@@ -15,8 +15,8 @@ namespace {
 
 constexpr int threads = 256;
 constexpr int warps = threads / 32;
-constexpr int group = 4;           // columns that a warp takes at once
-constexpr int most_rhs = 4;        // right-hand sides of one pass
+constexpr int group = 4;     // columns that a warp takes at once
+constexpr int most_rhs = 4;  // right-hand sides of one pass
 constexpr int solve_threads = 1024;
 constexpr int most_columns = 256;
 constexpr Index most_chunk = 1024;  // rows of b in shared memory
@@ -266,8 +266,8 @@ void launch_solve_gram(const Launch& launch, const GramSolve<Cuda, T>& task, con
     auto* kernel = aligned ? project_kernel<T, width<T>, R> : project_kernel<T, 1, R>;
     kernel<<<blocks, threads, static_cast<std::size_t>(R * (chunk + n) * 8), launch.stream>>>(launch.condition, p);
     check_launch("project kernel");
-    const Solve<T> s{task.r, task.inverse, task.x.columns(first, R), task.y.columns(first, R),
-                     partial, blocks, first_pass ? task.facts : nullptr};
+    const Solve<T> s{task.r,  task.inverse, task.x.columns(first, R),         task.y.columns(first, R),
+                     partial, blocks,       first_pass ? task.facts : nullptr};
     solve_gram_kernel<T, R><<<1, solve_threads, 0, launch.stream>>>(launch.condition, s);
     check_launch("solve_gram kernel");
     first_pass = false;
@@ -277,8 +277,8 @@ void launch_solve_gram(const Launch& launch, const GramSolve<Cuda, T>& task, con
 template <class T>
 void launch_residual_squares(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, T>& x,
                              const DeviceMatrix<Cuda, T>& b, double* squares, const Scratch<Cuda>& scratch) {
-  detail::check(scratch.bytes >= least_squares_scratch_bytes(8), ErrorCode::invalid_argument,
-                "residual_squares needs ", least_squares_scratch_bytes(8), " bytes of scratch, got ", scratch.bytes);
+  detail::check(scratch.bytes >= least_squares_scratch_bytes(8), ErrorCode::invalid_argument, "residual_squares needs ",
+                least_squares_scratch_bytes(8), " bytes of scratch, got ", scratch.bytes);
   const bool aligned = is_aligned<width<T>>(a);
   const Index chunks = aligned ? a.rows / width<T> : a.rows;
   const int blocks = static_cast<int>(std::clamp<Index>((chunks + threads - 1) / threads, 1, 4 * most_blocks()));
@@ -292,9 +292,8 @@ void launch_residual_squares(const Launch& launch, const DeviceMatrix<Cuda, T>& 
                   max_residual_columns());
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
                "cudaFuncSetAttribute(residual)");
-    kernel<<<blocks, threads, static_cast<std::size_t>(bytes), launch.stream>>>(launch.condition, a,
-                                                                               x.columns(first, R),
-                                                                               b.columns(first, R), partial);
+    kernel<<<blocks, threads, static_cast<std::size_t>(bytes), launch.stream>>>(
+        launch.condition, a, x.columns(first, R), b.columns(first, R), partial);
     check_launch("residual kernel");
     finish_kernel<<<R, threads, 0, launch.stream>>>(launch.condition, partial, blocks, squares + first);
     check_launch("residual's last kernel");
@@ -303,8 +302,8 @@ void launch_residual_squares(const Launch& launch, const DeviceMatrix<Cuda, T>& 
 
 std::int32_t max_residual_columns() { return (shared_memory_limit() - 1024) / (8 * most_rhs); }
 
-#define QRANE_INSTANTIATE(T)                                                                                     \
-  template void launch_solve_gram(const Launch&, const GramSolve<Cuda, T>&, const Scratch<Cuda>&);               \
+#define QRANE_INSTANTIATE(T)                                                                                       \
+  template void launch_solve_gram(const Launch&, const GramSolve<Cuda, T>&, const Scratch<Cuda>&);                 \
   template void launch_residual_squares(const Launch&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&, \
                                         const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// H_{n-2} ... H_0 G H_0 ... H_{n-2} = T: a symmetric matrix made tridiagonal by Householder reflections (LAPACK's sytrd) in
-// registers of one block or of a cluster, in double.
+// H_{n-2} ... H_0 G H_0 ... H_{n-2} = T: a symmetric matrix made tridiagonal by Householder reflections (LAPACK's
+// sytrd) in registers of one block or of a cluster, in double.
 //
 //   v = x + sign(x_0) ‖x‖ e_0 of x = A(k+1:, k),   beta = 2 / vᵀv,   p = A v,   w = beta p - beta² (pᵀv) / 2 v,
 //   A := A - v wᵀ - w vᵀ
 //
-// A worker (a warp) has every 13th (52nd) column, a lane every 32nd row: A is symmetric, so p comes from columns alone. Each
-// worker gives its part of p to all blocks, and one of them column k + 1 as it was before the step. After the barrier all
-// find w for themselves, workers change their columns, and each block's leader, a warp without columns, meanwhile finds
-// what becomes of column k + 1, and from it the next v.
+// A worker (a warp) has every 13th (52nd) column, a lane every 32nd row: A is symmetric, so p comes from columns alone.
+// Each worker gives its part of p to all blocks, and one of them column k + 1 as it was before the step. After the
+// barrier all find w for themselves, workers change their columns, and each block's leader, a warp without columns,
+// meanwhile finds what becomes of column k + 1, and from it the next v.
 //
 // Costs latency: two sums over a warp's lanes, one after the other, two barriers, and p.
 #pragma once
 
 #include "cuda/collectives/cluster.cuh"
 #include "cuda/collectives/mma.cuh"
-#include "cuda/small/small_cholesky.cuh"
 #include "cuda/collectives/warp.cuh"
+#include "cuda/small/small_cholesky.cuh"
 
 namespace qrane::backend::cuda::eigen {
 
@@ -30,7 +30,8 @@ __device__ inline double product_sum(double x) {
   return all[0];
 }
 
-// Warps of a block by the scheduler that they are on: the leader, which everybody waits for, shares its own with one worker.
+// Warps of a block by the scheduler that they are on: the leader, which everybody waits for, shares its own with one
+// worker.
 constexpr int block_warps = 16, leader = 15, block_workers = 13;
 __device__ inline int worker_of_warp(int warp) {  // negative: none
   return warp % 4 < 3 ? warp / 4 * 3 + warp % 4 : warp == 3 ? block_workers - 1 : -1;
@@ -45,7 +46,7 @@ template <int R, int C, int blocks>
 class Reduction {
  public:
   static constexpr int workers = block_workers * blocks, threads = 32 * block_warps;
-  static constexpr int length = 32 * R > C * workers ? 32 * R : C * workers;
+  static constexpr int length = 32 * R > C* workers ? 32 * R : C* workers;
   struct Shared {  // of even and odd steps, since another block may be a step ahead
     double v[2][length], p[2][length], column[2][length], beta[2];
   };
@@ -114,8 +115,7 @@ class Reduction {
     const double square = fma(first, first, below), norm = square * inverse_root(square);
     const double away = -copysign(norm, first), lead = first - away;
 #pragma unroll
-    for (int r = 0; r < R; ++r)
-      s_.v[k % 2][row(r)] = !some || row(r) <= k ? 0.0 : row(r) == k + 1 ? lead : x[r];
+    for (int r = 0; r < R; ++r) s_.v[k % 2][row(r)] = !some || row(r) <= k ? 0.0 : row(r) == k + 1 ? lead : x[r];
     found.beside = some ? away : first;
     found.divisor = some ? fma(fabs(first), norm, square) : 0.0;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One eigenvalue and eigenvector of a symmetric tridiagonal matrix T by one warp, in double: the value by bisection with a
-// Sturm count in every lane, 33 intervals at a time; the vector from the twisted factorization of T - lambda (Fernando, "On
-// computing an eigenvector of a tridiagonal matrix", 1997; Dhillon, Parlett 2004): L D Lᵀ from the top and U D Uᵀ from the
-// bottom meet where what is left is least, and the vector grows from there.
+// One eigenvalue and eigenvector of a symmetric tridiagonal matrix T by one warp, in double: the value by bisection
+// with a Sturm count in every lane, 33 intervals at a time; the vector from the twisted factorization of T - lambda
+// (Fernando, "On computing an eigenvector of a tridiagonal matrix", 1997; Dhillon, Parlett 2004): L D Lᵀ from the top
+// and U D Uᵀ from the bottom meet where what is left is least, and the vector grows from there.
 //
 // The vectors of values closer than some 2^-50 of T's norm are not orthogonal; who calls looks.
 #pragma once
@@ -14,8 +14,8 @@ namespace qrane::backend::cuda::eigen {
 /// T in shared memory; its norm is between 2^-2 and 2^12.
 struct SharedTridiagonal {
   int n;
-  const double2* rows;   // diagonal element i; the square of what is left of it, kept away from zero
-  const double* beside;  // elements (i, i + 1)
+  const double2* rows;             // diagonal element i; the square of what is left of it, kept away from zero
+  const double* beside;            // elements (i, i + 1)
   static constexpr int group = 8;  // behind the last, so many of diagonal `beyond` and `least_square`
   static constexpr double least_square = 0x1p-120, beyond = 0x1p14;
 };

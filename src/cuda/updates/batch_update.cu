@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of many small factorizations (BatchUpdate in vocabulary/batch_update.hpp), one block each: R in shared memory by
-// rows, where one warp finds the chain of small transforms (batch_update.cuh), and then Q, a row a thread, with the p
-// numbers that the chain carries along in registers. Q is read and written once. About 4 m n p flops. Here rows that come
-// and columns that go; rows that go: batch_update_rows_out.cu.
+// Updates of many small factorizations (BatchUpdate in vocabulary/batch_update.hpp), one block each: R in shared memory
+// by rows, where one warp finds the chain of small transforms (batch_update.cuh), and then Q, a row a thread, with the
+// p numbers that the chain carries along in registers. Q is read and written once. About 4 m n p flops. Here rows that
+// come and columns that go; rows that go: batch_update_rows_out.cu.
 #include "cuda/updates/batch_update_block.cuh"
 
 namespace qrane::backend::cuda {
@@ -123,9 +123,9 @@ bool takes_batch_update(Index m, Index n, Index p) {
 
 template <class T>
 void launch_batch_update(const Launch& launch, const BatchUpdate<Cuda, T>& task) {
-  detail::check(takes_batch_update<T>(task.q.cols > 0 ? task.q.rows : 0, task.r.cols, task.p), ErrorCode::invalid_argument,
-                "batch_update: ", task.p, " rows or columns of matrices of ", task.q.rows, " x ", task.r.cols,
-                " are beyond its limits");
+  detail::check(takes_batch_update<T>(task.q.cols > 0 ? task.q.rows : 0, task.r.cols, task.p),
+                ErrorCode::invalid_argument, "batch_update: ", task.p, " rows or columns of matrices of ", task.q.rows,
+                " x ", task.r.cols, " are beyond its limits");
   if (task.p == 0 || task.r.count == 0 || task.r_after.cols == 0) return;
   using Change = typename BatchUpdate<Cuda, T>::Change;
   switch (task.change) {

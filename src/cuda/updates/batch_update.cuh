@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chains over R of batch_update.cu, by one warp: columns across its lanes, C a lane, R by rows in shared memory. Every
-// lane finds the small transform of a step for itself; one leaves it in shared memory for Q.
+// The chains over R of batch_update.cu, by one warp: columns across its lanes, C a lane, R by rows in shared memory.
+// Every lane finds the small transform of a step for itself; one leaves it in shared memory for Q.
 #pragma once
 
 #include "cuda/updates/rotation.cuh"
@@ -140,8 +140,8 @@ __device__ void columns_out_chain(T* s_r, int ld, int rows, int cols, int first,
     }
 }
 
-/// [W; L], W n x p by rows of P, L p x p upper by rows of P, is taken to [0; +-I] from the bottom up by rotations of a row of W
-/// and one of L; R, zeros below it for L's rows, goes along and stays upper triangular.
+/// [W; L], W n x p by rows of P, L p x p upper by rows of P, is taken to [0; +-I] from the bottom up by rotations of a
+/// row of W and one of L; R, zeros below it for L's rows, goes along and stays upper triangular.
 template <class T, int C, int P>
 __device__ void rows_out_chain(T* s_r, int ld, int n, int p, const T* s_w, const T* s_l, Rotation<T>* s_turns) {
   const int lane = threadIdx.x % 32;

@@ -2,8 +2,8 @@
 // Launcher of batch_update.cu.
 #pragma once
 
-#include "vocabulary/batch_update.hpp"
 #include "cuda/queue/launch.hpp"
+#include "vocabulary/batch_update.hpp"
 
 namespace qrane::backend::cuda {
 

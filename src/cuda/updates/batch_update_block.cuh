@@ -5,9 +5,9 @@
 
 #include <type_traits>
 
+#include "cuda/collectives/warp.cuh"
 #include "cuda/updates/batch_update.cuh"
 #include "cuda/updates/batch_update.hpp"
-#include "cuda/collectives/warp.cuh"
 
 namespace qrane::backend::cuda {
 namespace batch_update {
@@ -30,7 +30,8 @@ struct Space {
   static __host__ __device__ int ld_of(int n) { return n | 1; }
   static __host__ __device__ std::size_t elements(int m, int n, int P, bool rows_out, bool with_q = false) {
     const std::size_t shared = static_cast<std::size_t>(n * ld_of(n) + (n & 1) + n * 2 * P + n);
-    const std::size_t beside = rows_out ? static_cast<std::size_t>(2 * n * P + P * P + most_threads / 32 * P + m * P) : 0;
+    const std::size_t beside =
+        rows_out ? static_cast<std::size_t>(2 * n * P + P * P + most_threads / 32 * P + m * P) : 0;
     return shared + beside + (with_q ? static_cast<std::size_t>(m) * static_cast<std::size_t>(n) : 0);
   }
   /// Whether Q is read from global memory once.
@@ -124,7 +125,8 @@ __global__ void __launch_bounds__(most_threads, P <= most_carried / 2 ? 3 : 2)
 template <class T, int C, int P, class Change>
 void run(const Launch& launch, const BatchUpdate<Cuda, T>& task) {
   const int m = static_cast<int>(task.q.rows), n = static_cast<int>(task.r.cols);
-  const std::size_t bytes = sizeof(T) * Space<T>::elements(m, n, P, Change::completes, Change::completes && Space<T>::holds_q(m, n, P));
+  const std::size_t bytes =
+      sizeof(T) * Space<T>::elements(m, n, P, Change::completes, Change::completes && Space<T>::holds_q(m, n, P));
   const int threads = m <= 64 ? 64 : m <= 128 ? 128 : most_threads;
   const auto kernel = batch_update_kernel<T, C, P, Change>;
   allow_shared_memory(kernel, bytes, "cudaFuncSetAttribute of batch_update");

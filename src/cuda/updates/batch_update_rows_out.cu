@@ -4,8 +4,8 @@
 //     W = Q(gone, :)^T,  S = E - Q W,  C = Q^T S,  S -= Q C,  W += C,  S = Z L by Gram and Schmidt
 //
 // E are the unit vectors of the rows that go. A column of S that has become short (its row carries a rank) is
-// orthogonalized again, by itself, until it keeps its length; one that vanishes is replaced by the unit vector that Q and
-// Z reach the least, with no entry in L. About 12 m n p flops.
+// orthogonalized again, by itself, until it keeps its length; one that vanishes is replaced by the unit vector that Q
+// and Z reach the least, with no entry in L. About 12 m n p flops.
 #include "cuda/updates/batch_update_block.cuh"
 
 namespace qrane::backend::cuda {
@@ -112,8 +112,8 @@ __device__ __noinline__ int least_row(Space<T> s, const T* q, std::int64_t ld, i
   return row;
 }
 
-/// Column l of S, which has become short: a unit vector orthogonal to Q and z_0 .. z_(l-1), what it is of S in W and L. Rare,
-/// and kept apart: a kernel that every block goes through once takes as long as its instructions take to arrive.
+/// Column l of S, which has become short: a unit vector orthogonal to Q and z_0 .. z_(l-1), what it is of S in W and L.
+/// Rare, and kept apart: a kernel that every block goes through once takes as long as its instructions take to arrive.
 template <class T, int P>
 __device__ __noinline__ void orthogonalize(Space<T> s, const T* q, std::int64_t ld, int l, T norm) {
   constexpr T epsilon = sizeof(T) == 4 ? T(0x1p-23) : T(0x1p-52);

@@ -2,17 +2,17 @@
 // Wavefronts of Givens rotations (Andrew, Dingle, "Implementing QR factorization updating algorithms on GPUs", 2014,
 // figure 1), all of a group of fronts in two launches instead of two a stage.
 //
-// make_rotations: one block. At time t front j turns columns heights - t + 2j - 1 and the one right of it, so fronts work on
-// pairs of columns of their own. Thread (j, r) of waves x waves turns row r for front j; the columns between the first
-// front and the last lie in shared memory, a ring of ring_cols, with what comes next loaded a chunk ahead.
+// make_rotations: one block. At time t front j turns columns heights - t + 2j - 1 and the one right of it, so fronts
+// work on pairs of columns of their own. Thread (j, r) of waves x waves turns row r for front j; the columns between
+// the first front and the last lie in shared memory, a ring of ring_cols, with what comes next loaded a chunk ahead.
 // Time: heights + waves steps of a reciprocal square root and two barriers, 0.4 to 0.5 microseconds each on an H200.
 //
 // One front alone needs no steps: the rotations follow from the norms of the row's tails, which a scan over the columns
-// gives. Thread t has columns t, ... of its own chunk; c and s are normalized again, so that only the scan's rounding, at
-// that of the row's norm, is left in the row.
+// gives. Thread t has columns t, ... of its own chunk; c and s are normalized again, so that only the scan's rounding,
+// at that of the row's norm, is left in the row.
 //
-// rotate: a thread has a row of X and, in registers, the waves + 1 columns that the fronts stand on; a column is read once
-// and written once for all fronts. Rotations go through shared memory. Bytes: 2 rows heights elements.
+// rotate: a thread has a row of X and, in registers, the waves + 1 columns that the fronts stand on; a column is read
+// once and written once for all fronts. Rotations go through shared memory. Bytes: 2 rows heights elements.
 #include "cuda/updates/rotate.hpp"
 
 #include "cuda/collectives/kernel.cuh"
@@ -27,7 +27,8 @@ constexpr int front_threads = 1024;
 constexpr int ring_cols = 64;
 constexpr int ring_chunk = 16;  // columns loaded at a time; 2 waves + 2 chunks fit the ring
 
-/// c and s with c f + s g = r >= 0, c g - s f = 0; returns r. No overflow but of r itself: what is far from 1 is scaled.
+/// c and s with c f + s g = r >= 0, c g - s f = 0; returns r. No overflow but of r itself: what is far from 1 is
+/// scaled.
 template <class T>
 __device__ T givens(T f, T g, T& c, T& s) {
   constexpr T huge = sizeof(T) == 8 ? T(1e150) : T(1e18f), tiny = 1 / huge;
@@ -42,7 +43,7 @@ __device__ T givens(T f, T g, T& c, T& s) {
 }
 
 template <class T, int W>
-__global__ void __launch_bounds__(W * W < 32 ? 32 : W * W)
+__global__ void __launch_bounds__(W* W < 32 ? 32 : W * W)
     make_rotations_kernel(const std::int32_t* condition, Rotations<Cuda, T> task) {
   if (skipped(condition)) return;
   __shared__ T ring[ring_cols][W];
@@ -83,8 +84,10 @@ __global__ void __launch_bounds__(W * W < 32 ? 32 : W * W)
         b[r] = c * y - s * x;
       }
       __syncthreads();
-      const Index done = heights - t + 2 * W - 2;  // no front comes back to it; right of all diagonals but for small ones
-      if (tid < W && done >= W && done < cols && done < heights + W) strip[tid + done * ld] = ring[done % ring_cols][tid];
+      const Index done =
+          heights - t + 2 * W - 2;  // no front comes back to it; right of all diagonals but for small ones
+      if (tid < W && done >= W && done < cols && done < heights + W)
+        strip[tid + done * ld] = ring[done % ring_cols][tid];
     }
   }
   for (int e = tid; e < W * W; e += threads)
@@ -132,14 +135,14 @@ __global__ void __launch_bounds__(front_threads)
   for (Index i = first; i < end; ++i) own += (x[i * ld] / scale) * (x[i * ld] / scale);
   T squares = tail_sum(own, warps, all);
   const T last = x[heights * ld] / scale;
-  __syncthreads();  // before columns are overwritten
+  __syncthreads();                       // before columns are overwritten
   for (Index i = end; i > first; --i) {  // the rotation of columns i - 1 and i
     const T f = x[(i - 1) * ld] / scale;
     x[(i - 1) * ld] = 0;
     if (i <= heights) {
       T c, s;
       givens(f, i == heights ? last : sqrt(squares), c, s);  // normalized where squares vanish, too
-      if (s == T(0) && f < T(0)) c = T(-1);                  // the next one takes the sum's positive root for this column
+      if (s == T(0) && f < T(0)) c = T(-1);  // the next one takes the sum's positive root for this column
       T* cs = task.cs + 2 * (heights - i);
       cs[0] = c, cs[1] = s;
     }
@@ -150,8 +153,7 @@ __global__ void __launch_bounds__(front_threads)
 }
 
 template <class T, int W>
-__global__ void __launch_bounds__(rotate_threads)
-    rotate_kernel(const std::int32_t* condition, Rotate<Cuda, T> task) {
+__global__ void __launch_bounds__(rotate_threads) rotate_kernel(const std::int32_t* condition, Rotate<Cuda, T> task) {
   if (skipped(condition)) return;
   __shared__ T turns[rotate_chunk * 2 * W];
   const Index first_row = static_cast<Index>(blockIdx.x) * rotate_threads, row = first_row + threadIdx.x;
@@ -223,7 +225,7 @@ void launch_make_rotations(const Launch& launch, const Rotations<Cuda, T>& task)
     if constexpr (w == 1)
       make_front_kernel<T><<<1, front_threads, 0, launch.stream>>>(launch.condition, task);
     else
-      make_rotations_kernel<T, w><<<1, w * w < 32 ? 32 : w * w, 0, launch.stream>>>(launch.condition, task);
+      make_rotations_kernel<T, w> < <<1, w * w<32 ? 32 : w * w, 0, launch.stream>>>(launch.condition, task);
   });
   check_launch("make_rotations kernel");
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chain of orthogonal blocks applied from the right to the rows of X, in one launch (Sweep in vocabulary/kernels.hpp).
+// A chain of orthogonal blocks applied from the right to the rows of X, in one launch (Sweep in
+// vocabulary/kernels.hpp).
 //
-// A warp owns 16 rows from the first block to the last. In registers it has the carry, the columns J of X that the block
-// at hand stands on, and those of the next block, which are on their way; a product's result lies as the next product's
-// operand (tile_mma.cuh), so the carry never moves. X is read once and written once. Blocks go through shared memory, a
-// stage or two ahead, in the order [carry | X] of rows and columns whichever way the chain goes, padded with zeros to
-// multiples of 8 (carry) and 32 (X):
+// A warp owns 16 rows from the first block to the last. In registers it has the carry, the columns J of X that the
+// block at hand stands on, and those of the next block, which are on their way; a product's result lies as the next
+// product's operand (tile_mma.cuh), so the carry never moves. X is read once and written once. Blocks go through shared
+// memory, a stage or two ahead, in the order [carry | X] of rows and columns whichever way the chain goes, padded with
+// zeros to multiples of 8 (carry) and 32 (X):
 //
 //            carry            X (32)
-//   carry  | p ......p 0  |  p x |J| ...  |      column-major, leading dimension 8 (mod 16), which keeps a warp's reads of
-//   X      | |J| x p   0  |  |J| x |J| .. |      two neighbours in each of eight columns free of bank conflicts
+//   carry  | p ......p 0  |  p x |J| ...  |      column-major, leading dimension 8 (mod 16), which keeps a warp's reads
+//   of X      | |J| x p   0  |  |J| x |J| .. |      two neighbours in each of eight columns free of bank conflicts
 //
 // Lane (g, q) of a warp holds rows 2g and 2g + 1 of columns 2q and 2q + 1 of every eight: two rows are one access.
 // Products and sums are double's for float, too (WideSweep): the tensor cores' sums of float are cut off rather than
@@ -17,8 +18,8 @@
 // Flops: 2 rows (32 + p)^2 per block, on tensor cores, p rounded up to a multiple of 8, a power of two of them.
 #include <cuda_pipeline_primitives.h>
 
-#include "cuda/updates/sweep.hpp"
 #include "cuda/collectives/tile_mma.cuh"
+#include "cuda/updates/sweep.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -33,8 +34,8 @@ struct Shape {
   static constexpr int ld = order % 16 == 8 ? order : order + 8;
   static constexpr int stages = P == 8 ? 2 : 3;
   static constexpr int bytes = stages * order * ld * static_cast<int>(sizeof(double));
-  static constexpr int warps = 8;  // at most, by registers
-  static constexpr bool together = P <= 4;             // carry and X at once, where registers last
+  static constexpr int warps = 8;           // at most, by registers
+  static constexpr bool together = P <= 4;  // carry and X at once, where registers last
   using Mma = TileMma<double>;
   using A = Mma::A;
 };
@@ -72,8 +73,8 @@ __device__ void fetch_block(double* s_h, const Sweep<Cuda, T>& task, const doubl
   }
 }
 
-/// The columns of `a` that tile `tile` has in this lane; a begins at the lane's first row, of which `rows` are there, and
-/// first column, from which on there are `cols`.
+/// The columns of `a` that tile `tile` has in this lane; a begins at the lane's first row, of which `rows` are there,
+/// and first column, from which on there are `cols`.
 template <class T>
 __device__ void load_tile(T (&d)[4], const T* a, Index ld, int tile, int cols, int rows, bool pairs) {
 #pragma unroll
@@ -137,8 +138,8 @@ __device__ void multiply(double (*out)[4], const typename S::A (&carry)[P], cons
 /// One strip of `strip_warps` * 16 rows of one matrix per block; warps beyond those only fetch.
 template <class T, int P>
 __global__ void __launch_bounds__(32 * Shape<P>::warps, 1)
-    sweep_kernel(const std::int32_t* condition, Sweep<Cuda, T> task, const double* chains, Access access, int strip_warps,
-                 unsigned strips) {
+    sweep_kernel(const std::int32_t* condition, Sweep<Cuda, T> task, const double* chains, Access access,
+                 int strip_warps, unsigned strips) {
   using S = Shape<P>;
   if (skipped(condition)) return;
   extern __shared__ __align__(16) unsigned char shared[];
@@ -175,8 +176,8 @@ __global__ void __launch_bounds__(32 * Shape<P>::warps, 1)
 #pragma unroll
   for (int t = 0; t < x_tiles; ++t) {
     const Index j = block_at(0);
-    load_tile(next[t], x_lane + (task.first + j * task.block) * task.x.ld, task.x.ld, t, blocks > 0 ? width(j) : 0, rows,
-              access.x);
+    load_tile(next[t], x_lane + (task.first + j * task.block) * task.x.ld, task.x.ld, t, blocks > 0 ? width(j) : 0,
+              rows, access.x);
   }
   int stage = 0;
   for (Index step = 0; step < blocks; ++step) {
@@ -184,7 +185,7 @@ __global__ void __launch_bounds__(32 * Shape<P>::warps, 1)
     __syncthreads();
     if (step + S::stages - 1 < blocks)
       fetch_block<S>(s_h + (stage == 0 ? S::stages - 1 : stage - 1) * S::order * S::ld, task, h,
-                        block_at(step + S::stages - 1), access.h);
+                     block_at(step + S::stages - 1), access.h);
     __pipeline_commit();
     if (!idle) {
       typename S::A x[x_tiles];
@@ -255,8 +256,9 @@ void run(const Launch& launch, const Sweep<Cuda, T>& task, double* chains) {
   const int warps = choose_warps(task.x.rows, task.x.count, S::warps);
   const Index strips = (task.x.rows + 16 * warps - 1) / (16 * warps);
   allow_shared_memory(sweep_kernel<T, P>, S::bytes, "cudaFuncSetAttribute of sweep");
-  sweep_kernel<T, P><<<static_cast<unsigned>(strips * task.x.count), 32 * std::max(warps, 4), S::bytes, launch.stream>>>(
-      launch.condition, task, chains, access, warps, static_cast<unsigned>(strips));
+  sweep_kernel<T, P>
+      <<<static_cast<unsigned>(strips * task.x.count), 32 * std::max(warps, 4), S::bytes, launch.stream>>>(
+          launch.condition, task, chains, access, warps, static_cast<unsigned>(strips));
   check_launch("sweep kernel");
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows in and out of small factorizations of which R and d are kept (RowUpdate in vocabulary/kernels.hpp): one block per
-// matrix, [R d] in shared memory, by rows, from the first row that comes to the last that goes.
+// Rows in and out of small factorizations of which R and d are kept (RowUpdate in vocabulary/kernels.hpp): one block
+// per matrix, [R d] in shared memory, by rows, from the first row that comes to the last that goes.
 //
 // A row in is a chain of n rotations, each of which needs the row as the one before left it: one warp takes it, columns
 // across its lanes, so that a step is a broadcast, a reciprocal root and two fused products. The next row in is the
 // next warp's, two rows of R behind, where a barrier a step keeps it. Rows out, after Saunders, have their chain in a
-// triangular solve, whose steps are shorter; the rotations are then sums of squares from the bottom up, found at once, and every column of R is a
-// thread's. d follows with the rotations kept, a thread per right-hand side. What would overflow or vanish when squared
-// is scaled by powers of two first: whole columns where any number is extreme, each rotation's two numbers where
-// cancellation has made them so.
+// triangular solve, whose steps are shorter; the rotations are then sums of squares from the bottom up, found at once,
+// and every column of R is a thread's. d follows with the rotations kept, a thread per right-hand side. What would
+// overflow or vanish when squared is scaled by powers of two first: whole columns where any number is extreme, each
+// rotation's two numbers where cancellation has made them so.
 #include "cuda/updates/rotation.cuh"
 
 namespace qrane::backend::cuda {
@@ -26,7 +26,8 @@ struct Space {
 
   static __host__ __device__ int ld(int n) { return n | 1; }
   static std::size_t bytes(int n, int in, int out) {
-    return sizeof(T) * static_cast<std::size_t>(3 * n * (in + out) + n * ld(n) + n * (d_cols + 1) + n * out + 2 * n + out);
+    return sizeof(T) *
+           static_cast<std::size_t>(3 * n * (in + out) + n * ld(n) + n * (d_cols + 1) + n * out + 2 * n + out);
   }
   __device__ Space(unsigned char* shared, int n, int in, int out) {
     rotations = reinterpret_cast<Rotation<T>*>(shared);
@@ -112,9 +113,9 @@ __device__ inline void end_step(int in) {
     __syncwarp();
 }
 
-/// Warp w: row first + w comes in, of `in` that come at once. In step t it turns row t - 2 w of R, with the next one on its
-/// way: the warp before has left that one a step ago. Where several come, warps without a row keep step (a barrier of the
-/// others alone is one that racecheck does not follow).
+/// Warp w: row first + w comes in, of `in` that come at once. In step t it turns row t - 2 w of R, with the next one on
+/// its way: the warp before has left that one a step ago. Where several come, warps without a row keep step (a barrier
+/// of the others alone is one that racecheck does not follow).
 template <class T, int C>
 __device__ void row_in(const Space<T>& s, int n, int first, int in) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, which = first + warp, ld = s.ld(n);
@@ -150,7 +151,8 @@ __device__ void row_in(const Space<T>& s, int n, int first, int in) {
   for (int step = 2 * warp; step < 2 * (in - 1); ++step) end_step(in);
 }
 
-/// One warp: a with Rᵀ a = row `which` (those that come counted), and the rotations that it asks for; false where nothing is left.
+/// One warp: a with Rᵀ a = row `which` (those that come counted), and the rotations that it asks for; false where
+/// nothing is left.
 template <class T, int C>
 __device__ bool solve_out(const Space<T>& s, int n, int in, int which) {
   const int lane = threadIdx.x % 32, ld = s.ld(n);
@@ -199,8 +201,8 @@ __device__ bool solve_out(const Space<T>& s, int n, int in, int which) {
   }
   const T left = 1 - total;
   if (!(left > static_cast<T>(RowUpdate<Cuda, T>::least_left(n)))) return false;
-  // What a_0 .. a_(k-1) leave of 1, from whichever end is the more accurate. (Near 1 a root of a sum from the other end is
-  // rounded down more often than up, and R's first columns would grow in a long window.)
+  // What a_0 .. a_(k-1) leave of 1, from whichever end is the more accurate. (Near 1 a root of a sum from the other end
+  // is rounded down more often than up, and R's first columns would grow in a long window.)
   T root[C];
 #pragma unroll
   for (int c = 0; c < C; ++c) root[c] = sqrt(before[c] < T(0.5) ? 1 - before[c] : left + after[c]);
@@ -247,8 +249,10 @@ __device__ void move_d(const RowUpdate<Cuda, T>& task, T* s_d, int n, Index firs
   for (int e = threadIdx.x; e < cols * n; e += threads) {
     T& memory = g_d[e % n + e / n * task.d.ld];
     T& shared = s_d[e % n * (d_cols + 1) + e / n];
-    if constexpr (store) memory = shared;
-    else shared = memory;
+    if constexpr (store)
+      memory = shared;
+    else
+      shared = memory;
   }
 }
 
@@ -355,7 +359,8 @@ void run(const Launch& launch, const RowUpdate<Cuda, T>& task) {
   const std::size_t bytes = Space<T>::bytes(static_cast<int>(task.r.cols), static_cast<int>(task.rows_in.rows),
                                             static_cast<int>(task.rows_out.rows));
   allow_shared_memory(update_rows_kernel<T, C>, bytes, "cudaFuncSetAttribute of update_rows");
-  update_rows_kernel<T, C><<<static_cast<unsigned>(task.r.count), threads, bytes, launch.stream>>>(launch.condition, task);
+  update_rows_kernel<T, C>
+      <<<static_cast<unsigned>(task.r.count), threads, bytes, launch.stream>>>(launch.condition, task);
   check_launch("update_rows kernel");
 }
 

@@ -51,8 +51,8 @@ std::vector<Index> judge_batch(Factorization<B, T>& f, const backend::DeviceMatr
     detail::check(!options.refuse_deficient || ranks.back() == k, ErrorCode::rank_deficient, "matrix ", i,
                   " of the batch has rank ", ranks.back(), " of ", k, " at relative tolerance ", tolerance);
     if (m >= n && ranks.back() == k) continue;
-    const HostMatrix host = solve_deficient(
-        pivoted, ranks.back(), to_host_matrix<B, T>(f.queue(), projected.matrix(i)), options.least_norm);
+    const HostMatrix host = solve_deficient(pivoted, ranks.back(), to_host_matrix<B, T>(f.queue(), projected.matrix(i)),
+                                            options.least_norm);
     const Matrix<T> host_x = from_host_matrix<T>(host);
     load<B, T>(f.queue(), host_x.view(), x.matrix(i));
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a factorization is good for: least squares with a rank report, condition, determinant, bases.
 //
-// F is what holds the factors: a Factorization, or an updated one (src/update/updated.hpp). It has queue(), plan(), k(),
-// r_source(), and overloads of project() and multiply_q() beside it.
+// F is what holds the factors: a Factorization, or an updated one (src/update/updated.hpp). It has queue(), plan(),
+// k(), r_source(), and overloads of project() and multiply_q() beside it.
 #pragma once
 
 #include <cmath>

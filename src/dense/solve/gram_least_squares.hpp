@@ -3,15 +3,15 @@
 //
 //     G = AᵀA = RᵀR,  W = R^-1,  x = W Wᵀ (Aᵀ b),  all of it in double, x rounded once
 //
-// A's digits are float's, eps = 2^-24. The normal equations in double lose kappa² 2^-53 of x, a Householder factorization
-// in float kappa 2^-24: below kappa = 2^29 the former is the more accurate. The guard of Cholesky QR (guarded_cholesky in
-// vocabulary/kernels.hpp) bounds kappa of the column-scaled A from above on the device and sees A alone: a consistent system
-// does not trip it. The limit 2e8 on a bound that is 3 to 8 times kappa lets in what float data can
-// mean at all (kappa to about 1 / eps); float's own loss in the worst direction is total there.
-// Double data has no wider arithmetic to do this in, and goes through Q.
-// Where R may have lost rank to the tolerance it is pivoted on the device, in double, and the solution made from its leading
-// columns and Qᵀ b = R^-T Aᵀ b. The host waits once for the verdict, the norms and (where asked for) x, else once more.
-// Cost: A is read three times (Gram matrix, Aᵀ b, residual), n (n + 1) m flops.
+// A's digits are float's, eps = 2^-24. The normal equations in double lose kappa² 2^-53 of x, a Householder
+// factorization in float kappa 2^-24: below kappa = 2^29 the former is the more accurate. The guard of Cholesky QR
+// (guarded_cholesky in vocabulary/kernels.hpp) bounds kappa of the column-scaled A from above on the device and sees A
+// alone: a consistent system does not trip it. The limit 2e8 on a bound that is 3 to 8 times kappa lets in what float
+// data can mean at all (kappa to about 1 / eps); float's own loss in the worst direction is total there. Double data
+// has no wider arithmetic to do this in, and goes through Q. Where R may have lost rank to the tolerance it is pivoted
+// on the device, in double, and the solution made from its leading columns and Qᵀ b = R^-T Aᵀ b. The host waits once
+// for the verdict, the norms and (where asked for) x, else once more. Cost: A is read three times (Gram matrix, Aᵀ b,
+// residual), n (n + 1) m flops.
 #pragma once
 
 #include <bit>
@@ -36,8 +36,8 @@ constexpr double guard_limit = 2e8;
 /// Memory of one solution, in one piece; what the host reads comes first.
 template <class B, class T>
 struct GramLeastSquares {
-  typename B::template Pointer<double> facts{};  // condition, spread, the guard's bound, nrhs squared residuals, and in the
-                                                 // place of one more double the guard's flag
+  typename B::template Pointer<double> facts{};  // condition, spread, the guard's bound, nrhs squared residuals, and in
+                                                 // the place of one more double the guard's flag
   typename B::template Pointer<std::int32_t> failed{};
   backend::DeviceMatrix<B, double> gram, r, inverse, y;
   backend::Scratch<B> scratch;
@@ -94,9 +94,8 @@ template <class B, class T>
 std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile,
                                                         Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
                                                         const backend::DeviceMatrix<B, T>& b,
-                                                        const SolveOptions& options, Memory where)
-  requires HasGramSolve<B, T>
-{
+                                                        const SolveOptions& options,
+                                                        Memory where) requires HasGramSolve<B, T> {
   const Index m = a.rows, n = a.cols, nrhs = b.cols;
   Carver<B> sizes;
   const GramLeastSquares<B, T> counted(sizes, queue, m, n, nrhs);
@@ -126,8 +125,8 @@ std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue
     if (out.solution.deficient()) {
       plan::DeviceProfile wide = profile;
       wide.limits = queue.limits(double{});
-      const Matrix<double> wide_x = solve_pivoted<B, double>(queue, wide, pivoted, out.solution.rank, work.y,
-                                                             options.least_norm, Memory::device);
+      const Matrix<double> wide_x =
+          solve_pivoted<B, double>(queue, wide, pivoted, out.solution.rank, work.y, options.least_norm, Memory::device);
       queue.narrow(as_device<B>(wide_x.view()), device_x, backend::Part::all);
       queue.residual_squares(a, device_x, b, work.facts + work.first_square, work.scratch);
       queue.download(work.facts, facts.data(), work.facts_count);

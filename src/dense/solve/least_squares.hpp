@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// min ‖A x - b‖: from the Gram matrix where that is proven good enough (gram_least_squares.hpp), else by QR of A, or for
-// wide A of Aᵀ = Q R, where x = Q [R^-T b; 0] has the least norm. A and b are read where they lie, if that is
+// min ‖A x - b‖: from the Gram matrix where that is proven good enough (gram_least_squares.hpp), else by QR of A, or
+// for wide A of Aᵀ = Q R, where x = Q [R^-T b; 0] has the least norm. A and b are read where they lie, if that is
 // column-major device memory.
 #pragma once
 
@@ -8,18 +8,18 @@
 
 #include <algorithm>
 
+#include "dense/kept.hpp"
 #include "dense/solve/consume.hpp"
 #include "dense/solve/gram_least_squares.hpp"
-#include "dense/kept.hpp"
 
 namespace qrane::dense {
 
-/// ‖A x - b‖_2 of every column by one pass over A, where the backend has it; negative where a square left double's range.
+/// ‖A x - b‖_2 of every column by one pass over A, where the backend has it; negative where a square left double's
+/// range.
 template <class B, class T>
 Matrix<double> fused_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
-                                    const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b)
-  requires HasGramSolve<B, T>
-{
+                                    const backend::DeviceMatrix<B, T>& x,
+                                    const backend::DeviceMatrix<B, T>& b) requires HasGramSolve<B, T> {
   Matrix<double> norms = Matrix<double>::host(b.cols, 1);
   const Index scratch_bytes = queue.least_squares_scratch_bytes(8), result_bytes = (b.cols * 8 + 255) / 256 * 256;
   const Buffer<B> memory(queue, result_bytes + scratch_bytes);
@@ -36,7 +36,7 @@ Matrix<double> fused_residual_norms(typename B::Queue& queue, const backend::Dev
 /// ‖A x - b‖_2 of every column, r holding b on entry.
 template <class B, class T>
 Matrix<double> general_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
-                              const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& r) {
+                                      const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& r) {
   using backend::Op;
   Matrix<double> norms = Matrix<double>::host(r.cols, 1);
   if (a.cols > 0) queue.gemm(Op::none, Op::none, T(-1), a, x, T(1), r);
@@ -138,7 +138,8 @@ struct OnDevice {
 /// QR of a tall A, then x. Where Q comes out explicit from Cholesky QR it is the faster way to Qᵀ b too.
 template <class B, class T>
 Solution<T> solve_tall(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
-                       const backend::DeviceMatrix<B, T>& a, MatrixView<const T> b, const LeastSquaresOptions& options) {
+                       const backend::DeviceMatrix<B, T>& a, MatrixView<const T> b,
+                       const LeastSquaresOptions& options) {
   Options wish;
   wish.algorithm = options.algorithm;
   if (sizeof(T) == 8 && options.algorithm == Algorithm::automatic) {
@@ -172,8 +173,7 @@ std::optional<LeastSquaresResult<T>> try_gram(typename B::Queue& queue, const pl
 
 template <class B, class T>
 LeastSquaresResult<T> least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
-                                    MatrixView<const T> a, MatrixView<const T> b,
-                                    const LeastSquaresOptions& options) {
+                                    MatrixView<const T> a, MatrixView<const T> b, const LeastSquaresOptions& options) {
   check_view("A", a);
   check_view("b", b);
   detail::check(b.rows == a.rows, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ", a.rows);

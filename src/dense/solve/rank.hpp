@@ -3,8 +3,8 @@
 // wide triangular systems, and solutions through a pivoted factor.
 //
 // Triangles up to `widest_on_host` go to the host, in double. Wider ones stay on the device: their norms, and those of
-// their inverses, are estimated from two products and two triangular solves with a block of vectors (after Higham, Tisseur,
-// "A block algorithm for matrix 1-norm estimation", SIMAX 2000), and pivoting happens there too.
+// their inverses, are estimated from two products and two triangular solves with a block of vectors (after Higham,
+// Tisseur, "A block algorithm for matrix 1-norm estimation", SIMAX 2000), and pivoting happens there too.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,8 @@ namespace qrane::dense {
 
 constexpr Index widest_on_host = 512;
 
-/// Where a pivoted R's diagonal counts as zero, relative to its first element: the trees' rounding does not grow with m.
+/// Where a pivoted R's diagonal counts as zero, relative to its first element: the trees' rounding does not grow with
+/// m.
 template <class T>
 double default_tolerance(Index rows, Index cols) {
   return static_cast<double>(std::min(rows, cols) + 10) * static_cast<double>(std::numeric_limits<T>::epsilon());
@@ -41,7 +42,8 @@ struct NormEstimates {
   double one = 0, two = 0;  // both from below
 };
 
-/// The largest 1-norm and 2-norm of x's columns [first, end), each divided by its element of `before`; NaN and infinity stay.
+/// The largest 1-norm and 2-norm of x's columns [first, end), each divided by its element of `before`; NaN and infinity
+/// stay.
 template <class T>
 void raise_norms(NormEstimates& norms, const Matrix<T>& x, Index first, Index end, const std::vector<double>& before,
                  bool with_one) {
@@ -59,8 +61,8 @@ void raise_norms(NormEstimates& norms, const Matrix<T>& x, Index first, Index en
 }
 
 /// Norms of a k x k matrix A of which only products are known: forward(x) and backward(x) replace x by A x, Aᵀ x. x is
-/// k x 2 probes. Z := Aᵀ S for random signs S has the inner products of A's columns with S, so its largest rows point at
-/// A's longest columns, and A Z is a step of the power method: one product with both finds either norm.
+/// k x 2 probes. Z := Aᵀ S for random signs S has the inner products of A's columns with S, so its largest rows point
+/// at A's longest columns, and A Z is a step of the power method: one product with both finds either norm.
 template <class B, class T, class Forward, class Backward>
 NormEstimates estimate_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& x, Forward forward,
                              Backward backward) {
@@ -223,7 +225,8 @@ void solve_least_norm(typename B::Queue& queue, const plan::DeviceProfile& profi
   queue.fill(x, T(0), T(0));
   const DeviceMatrix<B, T> top = x.block(0, 0, k, x.cols);
   queue.copy(y.block(0, 0, k, x.cols), top, Part::all);
-  queue.trsm(backend::Side::left, Triangle::upper, Op::transpose, Diagonal::non_unit, T(1), z.r_source().block(0, 0, k, k), top);
+  queue.trsm(backend::Side::left, Triangle::upper, Op::transpose, Diagonal::non_unit, T(1),
+             z.r_source().block(0, 0, k, k), top);
   z.apply(Op::none, x);
   queue.synchronize();
 }
@@ -231,8 +234,8 @@ void solve_least_norm(typename B::Queue& queue, const plan::DeviceProfile& profi
 /// The solution of R Pᵀ x = Qᵀ y from the leading `rank` columns of a pivoted factorization: of least norm, or basic.
 /// y has the factored matrix's rows, and is destroyed.
 template <class B, class T>
-Matrix<T> solve_pivoted(typename B::Queue& queue, const plan::DeviceProfile& profile, PivotedMatrix<B, T>& f, Index rank,
-                        const backend::DeviceMatrix<B, T>& y, bool least_norm, Memory where) {
+Matrix<T> solve_pivoted(typename B::Queue& queue, const plan::DeviceProfile& profile, PivotedMatrix<B, T>& f,
+                        Index rank, const backend::DeviceMatrix<B, T>& y, bool least_norm, Memory where) {
   using namespace backend;
   const Index n = f.packed().cols;
   f.apply(Op::transpose, y);
@@ -243,7 +246,8 @@ Matrix<T> solve_pivoted(typename B::Queue& queue, const plan::DeviceProfile& pro
     solve_least_norm<B, T>(queue, profile, f.packed().block(0, 0, rank, n), y, x.matrix);
   } else if (rank > 0 && y.cols > 0) {
     queue.copy(y.block(0, 0, rank, y.cols), leading, Part::all);
-    queue.trsm(backend::Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1), f.packed().block(0, 0, rank, rank), leading);
+    queue.trsm(backend::Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1),
+               f.packed().block(0, 0, rank, rank), leading);
   }
   Matrix<T> pivoted = Matrix<T>::host(n, y.cols), out = Matrix<T>::host(n, y.cols);
   store<B, T>(queue, x.matrix, pivoted.view());

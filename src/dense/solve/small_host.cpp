@@ -113,7 +113,8 @@ PivotedQR pivoted_qr(HostMatrix a) {
       // downdate the norm; recompute where cancellation has eaten its digits (Drmač, Bujanović 2008)
       const double ratio = norms[c] > 0 ? std::abs(a(j, c)) / norms[c] : 0;
       const double left = std::max(0.0, (1 - ratio) * (1 + ratio));
-      const double lost = left * (norms[c] / (exact[c] > 0 ? exact[c] : 1)) * (norms[c] / (exact[c] > 0 ? exact[c] : 1));
+      const double lost =
+          left * (norms[c] / (exact[c] > 0 ? exact[c] : 1)) * (norms[c] / (exact[c] > 0 ? exact[c] : 1));
       norms[c] = lost < 1e-8 ? (exact[c] = norm2(a.column(c) + j + 1, m - j - 1)) : norms[c] * std::sqrt(left);
     }
   }
@@ -198,15 +199,16 @@ HostSvd host_svd(HostMatrix a, bool vectors) {
   double* vt = vectors ? r.vt.data.data() : &unused;
   const char job = vectors ? 'S' : 'N';
   const lapack_int ldu = size(vectors ? m : 1), ldvt = size(vectors ? k : 1);
-  lapack_int info = LAPACKE_dgesdd(LAPACK_COL_MAJOR, job, size(m), size(n), a.data.data(), size(m), r.s.data(), u, ldu, vt, ldvt);
+  lapack_int info =
+      LAPACKE_dgesdd(LAPACK_COL_MAJOR, job, size(m), size(n), a.data.data(), size(m), r.s.data(), u, ldu, vt, ldvt);
   if (info != 0) {
     a = kept;
     std::vector<double> superdiagonal(static_cast<std::size_t>(k));
     info = LAPACKE_dgesvd(LAPACK_COL_MAJOR, job, job, size(m), size(n), a.data.data(), size(m), r.s.data(), u, ldu, vt,
                           ldvt, superdiagonal.data());
   }
-  detail::check(info == 0, ErrorCode::not_converged, "the SVD of a ", m, " x ", n, " factor did not converge (LAPACK info ",
-                info, ")");
+  detail::check(info == 0, ErrorCode::not_converged, "the SVD of a ", m, " x ", n,
+                " factor did not converge (LAPACK info ", info, ")");
   for (double& s : r.s) s /= scale;
   return r;
 }

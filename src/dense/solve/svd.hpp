@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thin SVD of a matrix, tall or taken as its transpose, with nothing on the host but what the user's memory asks for.
+// The thin SVD of a matrix, tall or taken as its transpose, with nothing on the host but what the user's memory asks
+// for.
 //
 //   through G   float data: G = AᵀA in double, V and Σ of G, U = A (V Σ^-1), with double products, rounded once. U is
-//               orthonormal to κ² 2^-53, so Σ decides: beyond κ = 1e4 a flag is raised on the device, which is read when
-//               all is done, and the stable way follows.
+//               orthonormal to κ² 2^-53, so Σ decides: beyond κ = 1e4 a flag is raised on the device, which is read
+//               when all is done, and the stable way follows.
 //   through R   A = Q R, R = U_R Σ Vᵀ, U = Q U_R: backward stable for every A.
 //   on host     the same with the SVD of R by LAPACK, where the backend has none or R is too wide for it.
 #pragma once
 
 #include <qrane/svd.hpp>
 
-#include "dense/solve/consume.hpp"
 #include "dense/kept.hpp"
+#include "dense/solve/consume.hpp"
 
 namespace qrane::dense {
 

@@ -94,16 +94,18 @@ void Queue::update_front_lines(const FrontReflect<OpenCL, T>& f, const FrontTask
   launch_reflect(*device_, condition_, "update_front_lines", f, tasks, op);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                            \
-  template void Queue::copy_lines(const CopyLines<OpenCL, T>&);                                                         \
-  template void Queue::sum_lines(const SumLines<OpenCL, T>&);                                                           \
-  template void Queue::norm_lines(const NormLines<OpenCL, T>&);                                                         \
-  template void Queue::solve_front_rows(const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, Op);       \
-  template void Queue::update_front_rows(const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, Op);      \
-  template void Queue::reflect_front_lines(const FrontReflect<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&, Op); \
-  template void Queue::multiply_front_panels(const FrontReflect<OpenCL, T>&,                                            \
-                                             const FrontTasks<OpenCL, FrontPanelPart>&);                                \
-  template void Queue::update_front_lines(const FrontReflect<OpenCL, T>&, const FrontTasks<OpenCL, FrontPanelPart>&, Op);
+#define QRANE_INSTANTIATE(T)                                                                                         \
+  template void Queue::copy_lines(const CopyLines<OpenCL, T>&);                                                      \
+  template void Queue::sum_lines(const SumLines<OpenCL, T>&);                                                        \
+  template void Queue::norm_lines(const NormLines<OpenCL, T>&);                                                      \
+  template void Queue::solve_front_rows(const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, Op);    \
+  template void Queue::update_front_rows(const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, Op);   \
+  template void Queue::reflect_front_lines(const FrontReflect<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&,  \
+                                           Op);                                                                      \
+  template void Queue::multiply_front_panels(const FrontReflect<OpenCL, T>&,                                         \
+                                             const FrontTasks<OpenCL, FrontPanelPart>&);                             \
+  template void Queue::update_front_lines(const FrontReflect<OpenCL, T>&, const FrontTasks<OpenCL, FrontPanelPart>&, \
+                                          Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frontal matrices (vocabulary/fronts.hpp): a group per task. Small fronts go through the same kernels, all of a list at once.
+// Frontal matrices (vocabulary/fronts.hpp): a group per task. Small fronts go through the same kernels, all of a list
+// at once.
 #include <algorithm>
 
-#include "vocabulary/fronts.hpp"
 #include "opencl/queue/queue.hpp"
 #include "opencl/queue/scalar.hpp"
+#include "vocabulary/fronts.hpp"
 
 namespace qrane::backend::opencl {
 
@@ -18,11 +19,13 @@ template <class T>
 int update_cols(const Device& device) {
   constexpr int chunk_rows = 16;  // CHUNK of product.cl
   const auto local_bytes = [](int cols) {
-    return static_cast<std::int64_t>(sizeof(T)) * (chunk_rows * (most_panel_cols + cols + 2) + most_panel_cols * (cols + 1)) +
+    return static_cast<std::int64_t>(sizeof(T)) *
+               (chunk_rows * (most_panel_cols + cols + 2) + most_panel_cols * (cols + 1)) +
            512;
   };
   int cols = device.is_gpu() ? 64 : 16;
-  while (cols > 4 && (local_bytes(cols) > device.local_bytes() || most_panel_cols * cols / 16 > device.work_group(1024)))
+  while (cols > 4 &&
+         (local_bytes(cols) > device.local_bytes() || most_panel_cols * cols / 16 > device.work_group(1024)))
     cols /= 2;
   return cols;
 }

@@ -36,8 +36,8 @@ void check_panel(const Panel<OpenCL, T>& panel) {
   detail::check(panel.max_cols <= panel_cols, ErrorCode::invalid_argument, "OpenCL panel kernels take ", panel_cols,
                 " columns, got max_cols = ", panel.max_cols);
   detail::check(panel.inner >= panel.max_cols, ErrorCode::invalid_argument,
-                "OpenCL panel kernels keep one T per panel: inner = ", panel.inner, " is less than max_cols = ",
-                panel.max_cols);
+                "OpenCL panel kernels keep one T per panel: inner = ", panel.inner,
+                " is less than max_cols = ", panel.max_cols);
 }
 
 }  // namespace
@@ -48,9 +48,10 @@ Limits Queue::limits(T) const {
   limits.max_panel_cols = panel_cols;
   limits.has_double = device_->has_double();
   limits.max_allocation_bytes = device_->max_allocation_bytes();
-  limits.max_cholesky = device_->has_double() ? static_cast<int>(std::min<std::int64_t>(
-                                                    512, (device_->local_bytes() - 4096) / 16 / 32 * 32))
-                                              : 0;
+  limits.max_cholesky =
+      device_->has_double()
+          ? static_cast<int>(std::min<std::int64_t>(512, (device_->local_bytes() - 4096) / 16 / 32 * 32))
+          : 0;
   // Taller blocks work in place in global memory; this is what is fast.
   int rows = 128;
   while (rows < 1024 && panel_fits<T>(*device_, device_->work_group(256), rows + 32, panel_cols)) rows += 32;
@@ -72,8 +73,8 @@ void Queue::factor_panel(const Panel<OpenCL, T>& panel, bool tree) {
   defines.emplace_back("PANEL_IS_LOCAL", local ? "1" : "0");
   const Index tile = local ? (panel.max_rows | 1) * Index{panel.max_cols} * static_cast<Index>(sizeof(T)) : 16;
   device_->launch(device_->kernel({"task.cl", "factor.cl"}, "factor", defines), panel.task_count, work_group,
-                  condition_, panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, panel.inner,
-                  panel.max_cols, static_cast<T>(panel.drop_tolerance), LocalBytes{tile});
+                  condition_, panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, panel.inner, panel.max_cols,
+                  static_cast<T>(panel.drop_tolerance), LocalBytes{tile});
 }
 
 template <class T>
@@ -107,9 +108,9 @@ void Queue::apply_panel(const Apply<OpenCL, T>& apply, bool tree) {
   defines.emplace_back("KP", std::to_string(padded));
   defines.emplace_back("TC", std::to_string(cols));
   const Index tiles = (apply.c.cols + cols - 1) / cols;
-  device_->launch(device_->kernel({"task.cl", "product.cl", "apply.cl"}, "apply", defines), panel.task_count * tiles, work_group,
-                  condition_, panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, apply.c, apply.c.cols,
-                  panel.inner, panel.max_cols, static_cast<int>(apply.op == Op::transpose));
+  device_->launch(device_->kernel({"task.cl", "product.cl", "apply.cl"}, "apply", defines), panel.task_count * tiles,
+                  work_group, condition_, panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, apply.c,
+                  apply.c.cols, panel.inner, panel.max_cols, static_cast<int>(apply.op == Op::transpose));
 }
 
 template <class T>
@@ -140,7 +141,8 @@ void Queue::reconstruct(const Reconstruct<OpenCL, T>& r) {
   check_scalar<T>(*device_);
   const Index b = r.q1.rows;
   detail::check(2 * b * static_cast<Index>(sizeof(T)) <= device_->local_bytes(), ErrorCode::invalid_argument,
-                "reconstruct: ", b, " columns need more local memory than the device's ", device_->local_bytes(), " bytes");
+                "reconstruct: ", b, " columns need more local memory than the device's ", device_->local_bytes(),
+                " bytes");
   if (b == 0) return;
   const int work_group = device_->work_group(device_->is_gpu() ? 256 : 64);
   device_->launch(device_->kernel({"reconstruct.cl"}, "reconstruct", real_defines<T>(work_group)), r.panel.count,
@@ -166,14 +168,14 @@ void Queue::robust_pca_pass(const RobustPcaPass<OpenCL, T>& pass, Scratch<OpenCL
                     condition_, partial, pass.residual_squared, partials, static_cast<int>(Reduction::sum_squares));
 }
 
-#define QRANE_INSTANTIATE(T)                                                   \
-  template Limits Queue::limits(T) const;                                      \
-  template void Queue::factor(const Panel<OpenCL, T>&);                        \
-  template void Queue::factor_tree(const Panel<OpenCL, T>&);                   \
-  template void Queue::apply_qt_h(const Apply<OpenCL, T>&);                    \
-  template void Queue::apply_qt_tree(const Apply<OpenCL, T>&);                 \
-  template void Queue::guarded_cholesky(const GuardedCholesky<OpenCL, T>&);    \
-  template void Queue::reconstruct(const Reconstruct<OpenCL, T>&);             \
+#define QRANE_INSTANTIATE(T)                                                \
+  template Limits Queue::limits(T) const;                                   \
+  template void Queue::factor(const Panel<OpenCL, T>&);                     \
+  template void Queue::factor_tree(const Panel<OpenCL, T>&);                \
+  template void Queue::apply_qt_h(const Apply<OpenCL, T>&);                 \
+  template void Queue::apply_qt_tree(const Apply<OpenCL, T>&);              \
+  template void Queue::guarded_cholesky(const GuardedCholesky<OpenCL, T>&); \
+  template void Queue::reconstruct(const Reconstruct<OpenCL, T>&);          \
   template void Queue::robust_pca_pass(const RobustPcaPass<OpenCL, T>&, Scratch<OpenCL>);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

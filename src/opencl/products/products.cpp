@@ -28,8 +28,8 @@ Typing plain_typing() {
 
 template <class T>
 Typing gram_typing(const Device& device) {
-  return {type_name<T>, type_name<T>, "stored_wide", "(x)", "to_wide(x)", "from_wide(x)", "wide",
-          device.has_double() ? 8 : 4};
+  return {type_name<T>, type_name<T>,   "stored_wide", "(x)",
+          "to_wide(x)", "from_wide(x)", "wide",        device.has_double() ? 8 : 4};
 }
 
 template <class T>
@@ -103,8 +103,15 @@ template <class T>
 void Queue::gemm(Op op_a, Op op_b, T alpha, const Matrix<T>& a, const Matrix<T>& b, T beta, const Matrix<T>& c) {
   check_scalar<T>(*device_);
   const Index depth = op_a == Op::none ? a.cols : a.rows;
-  const Product product{c.rows, c.cols, alpha == T(0) ? 0 : depth, c.count, op_a == Op::transpose,
-                        op_b == Op::transpose, false, static_cast<double>(alpha), static_cast<double>(beta)};
+  const Product product{c.rows,
+                        c.cols,
+                        alpha == T(0) ? 0 : depth,
+                        c.count,
+                        op_a == Op::transpose,
+                        op_b == Op::transpose,
+                        false,
+                        static_cast<double>(alpha),
+                        static_cast<double>(beta)};
   Scratch<OpenCL> scratch;
   const int side = tile_side(*device_, product.m, product.n);
   if (chunk_count(*device_, product, side) > 1) {
@@ -184,10 +191,10 @@ void Queue::solve_block(Matrix<T> triangle, Matrix<T> b, bool forward, bool tran
                              : solve_rows / 2;
   defines.emplace_back("NB", std::to_string(rows_limit));
   const Index columns = side == Side::left ? b.cols : b.rows;
-  device_->launch(device_->kernel({"trsm.cl"}, "solve_block", defines), (columns + work_group - 1) / work_group * b.count,
-                  work_group, condition_, triangle, b, static_cast<int>(triangle.rows), columns,
-                  static_cast<int>(forward), static_cast<int>(transposed), static_cast<int>(diagonal == Diagonal::unit),
-                  static_cast<int>(side == Side::right), alpha);
+  device_->launch(device_->kernel({"trsm.cl"}, "solve_block", defines),
+                  (columns + work_group - 1) / work_group * b.count, work_group, condition_, triangle, b,
+                  static_cast<int>(triangle.rows), columns, static_cast<int>(forward), static_cast<int>(transposed),
+                  static_cast<int>(diagonal == Diagonal::unit), static_cast<int>(side == Side::right), alpha);
 }
 
 // Blocks of the triangle in the order of substitution: solve one, take it out of all that follow. From the
@@ -201,10 +208,10 @@ void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha
   const bool left = side == Side::left;
   const bool transposed = (op == Op::transpose) == left;
   const bool forward = (triangle == Triangle::lower) != transposed;
-  const int step = sizeof(T) * solve_rows * (solve_rows + device_->work_group(32) + 2) <=
-                           std::size_t(device_->local_bytes())
-                       ? solve_rows
-                       : solve_rows / 2;
+  const int step =
+      sizeof(T) * solve_rows * (solve_rows + device_->work_group(32) + 2) <= std::size_t(device_->local_bytes())
+          ? solve_rows
+          : solve_rows / 2;
   const Index blocks = (n + step - 1) / step;
   for (Index s = 0; s < blocks; ++s) {
     const Index i0 = (forward ? s : blocks - 1 - s) * step, rows = std::min<Index>(step, n - i0);
@@ -224,13 +231,13 @@ void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha
   }
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                     \
+#define QRANE_INSTANTIATE(T)                                                                                      \
   template void Queue::gemm(Op, Op, T, const Matrix<T>&, const Matrix<T>&, T, const Matrix<T>&);                  \
   template void Queue::trsm(Side, Triangle, Op, Diagonal, T, const Matrix<T>&, const Matrix<T>&);                 \
   template void Queue::gram(const Matrix<T>&, const Matrix<double>&, Scratch<OpenCL>);                            \
   template void Queue::multiply_wide(const Matrix<T>&, const Matrix<double>&, const Matrix<T>&, Scratch<OpenCL>); \
-  template void Queue::sketch(const Matrix<T>&, const Matrix<T>&);                                       \
-  template void Queue::make_rotations(const Rotations<OpenCL, T>&);                                      \
+  template void Queue::sketch(const Matrix<T>&, const Matrix<T>&);                                                \
+  template void Queue::make_rotations(const Rotations<OpenCL, T>&);                                               \
   template void Queue::rotate(const Rotate<OpenCL, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

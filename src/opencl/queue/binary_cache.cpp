@@ -25,7 +25,8 @@ constexpr char magic[8] = {'q', 'r', 'a', 'n', 'e', 'c', 'l', '1'};
 // FNV-1a, 64 bits.
 std::uint64_t hash(const void* data, std::size_t size) {
   std::uint64_t value = 14695981039346656037ULL;
-  for (std::size_t i = 0; i < size; ++i) value = (value ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211ULL;
+  for (std::size_t i = 0; i < size; ++i)
+    value = (value ^ static_cast<const unsigned char*>(data)[i]) * 1099511628211ULL;
   return value;
 }
 

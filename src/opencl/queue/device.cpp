@@ -151,8 +151,8 @@ void Device::read_properties(const QueueOptions& options) {
   has_double_ = options.use_double && (extensions.find(" cl_khr_fp64 ") != std::string::npos ||
                                        device_value<cl_device_fp_config>(id_, CL_DEVICE_DOUBLE_FP_CONFIG) != 0);
   is_gpu_ = (device_value<cl_device_type>(id_, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU) != 0;
-  rounds_divide_ = (device_value<cl_device_fp_config>(id_, CL_DEVICE_SINGLE_FP_CONFIG) &
-                    CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  rounds_divide_ =
+      (device_value<cl_device_fp_config>(id_, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   memory_bytes_ = static_cast<std::int64_t>(device_value<cl_ulong>(id_, CL_DEVICE_GLOBAL_MEM_SIZE));
   max_allocation_bytes_ = static_cast<std::int64_t>(device_value<cl_ulong>(id_, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
   local_bytes_ = static_cast<std::int64_t>(device_value<cl_ulong>(id_, CL_DEVICE_LOCAL_MEM_SIZE));
@@ -187,7 +187,8 @@ cl_mem Device::allocate(std::int64_t bytes) {
   cl_mem memory = clCreateBuffer(context_, CL_MEM_READ_WRITE, static_cast<std::size_t>(size), nullptr, &status);
   if (status == CL_SUCCESS) {
     // Some drivers reserve memory at first use; ask now, where the caller can still do something about it.
-    status = clEnqueueMigrateMemObjects(queue_, 1, &memory, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr, nullptr);
+    status =
+        clEnqueueMigrateMemObjects(queue_, 1, &memory, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr, nullptr);
     if (status != CL_SUCCESS) clReleaseMemObject(memory);
   }
   detail::check(!means_out_of_memory(status), ErrorCode::out_of_memory, "OpenCL device memory: ", size,
@@ -251,8 +252,7 @@ cl_program Device::build(const std::string& source, const std::string& options) 
     cl_int loaded = CL_SUCCESS;
     cl_program program = clCreateProgramWithBinary(context_, 1, &id_, &size, &data, &loaded, &status);
     if (status == CL_SUCCESS) {
-      if (loaded == CL_SUCCESS &&
-          clBuildProgram(program, 1, &id_, options.c_str(), nullptr, nullptr) == CL_SUCCESS)
+      if (loaded == CL_SUCCESS && clBuildProgram(program, 1, &id_, options.c_str(), nullptr, nullptr) == CL_SUCCESS)
         return program;
       clReleaseProgram(program);
     }
@@ -268,8 +268,8 @@ cl_program Device::build(const std::string& source, const std::string& options) 
     std::string log(size, '\0');
     clGetProgramBuildInfo(program, id_, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
     clReleaseProgram(program);
-    throw Error(ErrorCode::device, detail::concat("OpenCL: building a program with ", options, " failed: ",
-                                                  status_name(status), "\n", log.c_str()));
+    throw Error(ErrorCode::device, detail::concat("OpenCL: building a program with ", options,
+                                                  " failed: ", status_name(status), "\n", log.c_str()));
   }
   store_binary(key, program_binary(program));
   return program;

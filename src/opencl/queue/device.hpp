@@ -87,7 +87,7 @@ class Device {
     check_status(clSetKernelArg(kernel, index++, static_cast<std::size_t>(local.bytes), nullptr), "clSetKernelArg");
   }
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   void set_argument(cl_kernel kernel, cl_uint& index, const T& value) {
     check_status(clSetKernelArg(kernel, index++, sizeof value, &value), "clSetKernelArg");
   }

@@ -3,8 +3,8 @@
 // OpenCL 1.2, one-dimensional work-groups, one in-order command queue.
 // Files: device.cpp (device, memory, launches), queue.cpp (memory, movement, reductions),
 // products.cpp (gemm, trsm, gram, multiply_wide, sketch), tiles.cpp (QR tile kernels, the small dense pieces and
-// the robust PCA pass), fronts.cpp (frontal matrices), fronts_solve.cpp (what uses them). Every member of the vocabulary
-// is available under a condition.
+// the robust PCA pass), fronts.cpp (frontal matrices), fronts_solve.cpp (what uses them). Every member of the
+// vocabulary is available under a condition.
 #pragma once
 
 #include <chrono>
@@ -175,7 +175,8 @@ class Queue {
   template <class T>
   void reduce(Reduction kind, const Matrix<T>& a, Pointer<double> result, Scratch<OpenCL> scratch);
   template <class T>
-  void solve_block(Matrix<T> triangle, Matrix<T> b, bool forward, bool transposed, Diagonal diagonal, Side side, T alpha);
+  void solve_block(Matrix<T> triangle, Matrix<T> b, bool forward, bool transposed, Diagonal diagonal, Side side,
+                   T alpha);
   template <class T>
   void factor_panel(const Panel<OpenCL, T>& panel, bool tree);
   template <class T>

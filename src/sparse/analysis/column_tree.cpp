@@ -170,8 +170,8 @@ ColumnTree<I> column_tree(const Compact<I>& a, const std::vector<I>& order) {
   return tree;
 }
 
-#define QRANE_INSTANTIATE(I)                                                                               \
-  template std::vector<I> column_etree(const Compact<I>&, const std::vector<I>&, std::vector<I>&);         \
+#define QRANE_INSTANTIATE(I)                                                                       \
+  template std::vector<I> column_etree(const Compact<I>&, const std::vector<I>&, std::vector<I>&); \
   template ColumnTree<I> column_tree(const Compact<I>&, const std::vector<I>&);
 QRANE_INSTANTIATE(std::int32_t)
 QRANE_INSTANTIATE(Index)

@@ -223,9 +223,9 @@ Compact<I> reduce(const Compact<I>& a, const Singletons<I>& singletons) {
   return b;
 }
 
-#define QRANE_INSTANTIATE(I)                                                                              \
-  template CompactedPattern<I> compact<I>(const Pattern&);                                                \
-  template Singletons<I> find_singletons(const CompactedPattern<I>&, bool, const SingletonTest&);         \
+#define QRANE_INSTANTIATE(I)                                                                      \
+  template CompactedPattern<I> compact<I>(const Pattern&);                                        \
+  template Singletons<I> find_singletons(const CompactedPattern<I>&, bool, const SingletonTest&); \
   template Compact<I> reduce(const Compact<I>&, const Singletons<I>&);
 QRANE_INSTANTIATE(std::int32_t)
 QRANE_INSTANTIATE(Index)

@@ -14,11 +14,11 @@ namespace qrane::sparse {
 template <class I>
 struct FrontTree {
   std::vector<Front> fronts;
-  std::vector<I> order;     ///< pivotal columns front by front: column k of it is column order[k] of A
-  std::vector<I> own_rows;  ///< rows of A whose leftmost entry is in column k of it
-  std::vector<I> leftmost;  ///< for each row of A that column; -1: an empty row
-  Index supernodes = 0;             ///< fundamental ones
-  Index r_entries_exact = 0;        ///< sum of tree.r_counts
+  std::vector<I> order;       ///< pivotal columns front by front: column k of it is column order[k] of A
+  std::vector<I> own_rows;    ///< rows of A whose leftmost entry is in column k of it
+  std::vector<I> leftmost;    ///< for each row of A that column; -1: an empty row
+  Index supernodes = 0;       ///< fundamental ones
+  Index r_entries_exact = 0;  ///< sum of tree.r_counts
 };
 
 template <class I>

@@ -256,10 +256,10 @@ std::vector<Index> Symbolic::columns_of_entries() const {
   return columns;
 }
 
-#define QRANE_INSTANTIATE(I)                                                                           \
-  template void lay_out_fronts(const Compact<I>&, const FrontTree<I>&, Symbolic&);                     \
-  template void lay_out_matrix(const CompactedPattern<I>&, const Singletons<I>&, const std::vector<I>&, \
-                               const I*, Symbolic&);
+#define QRANE_INSTANTIATE(I)                                                                                      \
+  template void lay_out_fronts(const Compact<I>&, const FrontTree<I>&, Symbolic&);                                \
+  template void lay_out_matrix(const CompactedPattern<I>&, const Singletons<I>&, const std::vector<I>&, const I*, \
+                               Symbolic&);
 QRANE_INSTANTIATE(std::int32_t)
 QRANE_INSTANTIATE(Index)
 #undef QRANE_INSTANTIATE

@@ -15,8 +15,9 @@ namespace qrane::sparse {
 template <class I>
 void lay_out_fronts(const Compact<I>& a, const FrontTree<I>& tree, Symbolic& symbolic);
 
-/// Fills S (row_perm, row_begin, singleton_cols, gather, entry_col) for the fronts laid out and col_perm. leftmost: of the
-/// rows of the matrix without singletons, as FrontTree has it; row_of: which rows of the pattern they are, or null: all.
+/// Fills S (row_perm, row_begin, singleton_cols, gather, entry_col) for the fronts laid out and col_perm. leftmost: of
+/// the rows of the matrix without singletons, as FrontTree has it; row_of: which rows of the pattern they are, or null:
+/// all.
 template <class I>
 void lay_out_matrix(const CompactedPattern<I>& pattern, const Singletons<I>& singletons, const std::vector<I>& leftmost,
                     const I* row_of, Symbolic& symbolic);

@@ -231,10 +231,10 @@ std::vector<I> order_metis(const ColumnGraph&) {
 }
 #endif
 
-#define QRANE_INSTANTIATE(I)                                  \
-  template ColumnGraph column_graph(const Compact<I>&);       \
-  template std::vector<I> order_colamd(const Compact<I>&);    \
-  template std::vector<I> order_amd<I>(const ColumnGraph&);   \
+#define QRANE_INSTANTIATE(I)                                \
+  template ColumnGraph column_graph(const Compact<I>&);     \
+  template std::vector<I> order_colamd(const Compact<I>&);  \
+  template std::vector<I> order_amd<I>(const ColumnGraph&); \
   template std::vector<I> order_metis<I>(const ColumnGraph&);
 QRANE_INSTANTIATE(std::int32_t)
 QRANE_INSTANTIATE(Index)

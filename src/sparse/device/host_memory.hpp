@@ -16,7 +16,7 @@ template <class B, class T>
 class HostMemory {
  public:
   using Queue = typename B::Queue;
-  static constexpr bool pinned = requires(Queue& q, Index n) { q.allocate_host(n); };
+  static constexpr bool pinned = requires(Queue & q, Index n) { q.allocate_host(n); };
 
   HostMemory() = default;
   HostMemory(const Queue& queue, Index count) : queue_(queue) {
@@ -25,7 +25,8 @@ class HostMemory {
     else
       data_ = new T[static_cast<std::size_t>(count)];
   }
-  HostMemory(HostMemory&& other) noexcept : queue_(std::move(other.queue_)), data_(std::exchange(other.data_, nullptr)) {}
+  HostMemory(HostMemory&& other) noexcept
+      : queue_(std::move(other.queue_)), data_(std::exchange(other.data_, nullptr)) {}
   HostMemory& operator=(HostMemory&& other) noexcept {
     release();
     queue_ = std::move(other.queue_);

@@ -12,9 +12,9 @@
 
 #include <qrane/sparse_qr.hpp>
 
-#include "vocabulary/front_solve.hpp"
 #include "dense/buffer.hpp"
 #include "dense/transfer.hpp"
+#include "vocabulary/front_solve.hpp"
 
 namespace qrane::sparse {
 

@@ -3,9 +3,9 @@
 //
 // The limit, FactorOptions' or what the device has free, is for all of a factorization's device memory: tables, values,
 // fronts, buffers, R. Where everything fits, fronts begin as soon as they can, R leaves for the host beside the next
-// rounds; it stays on the device, too, and with Q kept so do the fronts. Where it does not, they begin as late as they may; where that is still too
-// much, contribution blocks are staged (staging.hpp), R goes to the host when a front ends, written there by the kernels if
-// they reach it, and with Q kept the front goes with it.
+// rounds; it stays on the device, too, and with Q kept so do the fronts. Where it does not, they begin as late as they
+// may; where that is still too much, contribution blocks are staged (staging.hpp), R goes to the host when a front
+// ends, written there by the kernels if they reach it, and with Q kept the front goes with it.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 
 #include <qrane/error.hpp>
 
-#include "vocabulary/whole_fronts.hpp"
 #include "dense/buffer.hpp"
+#include "sparse/device/host_memory.hpp"
+#include "sparse/device/plan/front_rounds.hpp"
 #include "sparse/device/tables.hpp"
 #include "sparse/factors.hpp"
-#include "sparse/device/plan/front_rounds.hpp"
-#include "sparse/device/host_memory.hpp"
+#include "vocabulary/whole_fronts.hpp"
 
 namespace qrane::sparse {
 
@@ -44,7 +44,8 @@ class DeviceMemory {
     rounds.update_cols = queue.front_update_cols(T{});
     if constexpr (backend::updates_front_pairs<Queue, T>) {
       rounds.update_blocks = backend::front_update_blocks;
-      if (sizeof(T) == 8) rounds.pair_cols = queue.front_update_pair_cols(T{});  // in float memory is not what limits them
+      if (sizeof(T) == 8)
+        rounds.pair_cols = queue.front_update_pair_cols(T{});  // in float memory is not what limits them
     }
     rounds.keep_q = options.keep_q;
     rounds.detect_rank = options.detect_rank;

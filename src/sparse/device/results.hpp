@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device's factorization is asked for when it is done, as the records that factors.hpp reads: ranks, live columns,
-// rows, right-hand sides, panels of Q. R, and with Q the fronts' memory, are in host memory by then.
+// What a device's factorization is asked for when it is done, as the records that factors.hpp reads: ranks, live
+// columns, rows, right-hand sides, panels of Q. R, and with Q the fronts' memory, are in host memory by then.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "sparse/device/host_memory.hpp"
 #include "sparse/device/memory.hpp"
 #include "sparse/factors.hpp"
-#include "sparse/device/host_memory.hpp"
 
 namespace qrane::sparse {
 

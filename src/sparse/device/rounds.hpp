@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan's rounds on the queues of a device. Nothing waits for the host. Without a limit launches go by lanes
-// (front_lanes.hpp). Under one, urgent launches, those beside them, and copies are on queues of their own, the latter one for
-// each direction, and queues that follow each other say when a copy may begin and must be done: staging.hpp has the order
-// that its plans count on.
+// (front_lanes.hpp). Under one, urgent launches, those beside them, and copies are on queues of their own, the latter
+// one for each direction, and queues that follow each other say when a copy may begin and must be done: staging.hpp has
+// the order that its plans count on.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,9 @@ class DeviceRounds {
   using Queue = typename B::Queue;
 
   /// The queue can keep its work and do it again.
-  static constexpr bool records = requires(Queue& q) { q.recorded([](Queue&) {}); };
+  static constexpr bool records = requires(Queue & q) {
+    q.recorded([](Queue&) {});
+  };
 
   explicit DeviceRounds(const Queue& queue) : lanes_(queue) {}
 
@@ -53,8 +55,8 @@ class DeviceRounds {
     }
   }
 
-  /// after(round) is called when a round has been queued. Returns the bytes that are copied; when the queue is done, so is
-  /// everything.
+  /// after(round) is called when a round has been queued. Returns the bytes that are copied; when the queue is done, so
+  /// is everything.
   template <class After>
   Index run(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q, After after) {
     return run(lanes_, tables, memory, keep_q, after);
@@ -73,7 +75,8 @@ class DeviceRounds {
   using Lanes = DeviceLanes<B>;
 
   template <class After>
-  Index run(Lanes& lanes, const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q, After after) {
+  Index run(Lanes& lanes, const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q,
+            After after) {
     moved_ = r_sent_ = 0;
     lanes.begin();
     if (memory.plan.staged())

@@ -2,9 +2,8 @@
 // Uses of the factors on the device that holds them: Q and Qᵀ, triangular solves, residuals, by the kernels of
 // vocabulary/front_solve.hpp in the order of solve_schedule.hpp. Right-hand sides in device memory stay there.
 //
-// Many right-hand sides go in groups of as many columns as there is room for; each column's numbers are the same bits in any
-// company. Nothing waits for the host within a group
-// but, at its end, for the norms of residuals.
+// Many right-hand sides go in groups of as many columns as there is room for; each column's numbers are the same bits
+// in any company. Nothing waits for the host within a group but, at its end, for the norms of residuals.
 #pragma once
 
 #include <algorithm>
@@ -18,9 +17,9 @@
 #include <qrane/error.hpp>
 
 #include "sparse/device/lines.hpp"
-#include "sparse/device/uses.hpp"
 #include "sparse/device/plan/front_rounds.hpp"
 #include "sparse/device/solve_tables.hpp"
+#include "sparse/device/uses.hpp"
 
 namespace qrane::sparse {
 
@@ -31,8 +30,8 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
   template <class U>
   using Pointer = typename B::template Pointer<U>;
 
-  /// What a run has left; all of it outlives this. q_here: and fronts with Q. room_bytes: for more right-hand sides than
-  /// one at a time; < 0: no limit.
+  /// What a run has left; all of it outlives this. q_here: and fronts with Q. room_bytes: for more right-hand sides
+  /// than one at a time; < 0: no limit.
   DeviceSolve(const Queue& queue, const Factors<T>& factors, const FrontRounds& plan,
               const backend::Fronts<B, T>& fronts, bool q_here, Index room_bytes)
       : Lines(queue),
@@ -41,14 +40,14 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
         fronts_(fronts),
         q_here_(q_here),
         room_bytes_(room_bytes),
-        cost_(backend_from_string(B::name), factors.symbolic(), plan.shapes, fronts.panel, plan.storage_size, plan.r_size,
-              factors.options().keep_q, sizeof(T)) {}
+        cost_(backend_from_string(B::name), factors.symbolic(), plan.shapes, fronts.panel, plan.storage_size,
+              plan.r_size, factors.options().keep_q, sizeof(T)) {}
 
   /// The factors are another run's.
   void forget_run() { run_.reset(); }
 
-  /// Without Q, solutions must be the same bits in any memory: where kernels do not reach R on the host, to which a staged
-  /// plan sends it, all right-hand sides that rode along are the host's.
+  /// Without Q, solutions must be the same bits in any memory: where kernels do not reach R on the host, to which a
+  /// staged plan sends it, all right-hand sides that rode along are the host's.
   bool can(FactorUse use) const override {
     constexpr bool reaches_host = std::is_pointer_v<Pointer<T>>;
     if (use == FactorUse::solve_riding) return reaches_host;
@@ -143,9 +142,7 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
     in_groups(b.cols, needs, [&](Index first, Index cols) {
       const User user(*this, columns(b, first, cols));
       Group group(*this, cols, lines(needs));
-      const auto take_b = [&] {
-        take(user, pattern().col_perm, group.z, s().cols, group, false, fronts_.exponents);
-      };
+      const auto take_b = [&] { take(user, pattern().col_perm, group.z, s().cols, group, false, fronts_.exponents); };
       take_b();
       up(group);
       zero(group.by_row, s().rows, group);
@@ -162,8 +159,9 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
 
  private:
   using Lines = DeviceLines<B, T>;
+  using Lines::add_norms, Lines::columns, Lines::copy_by, Lines::give, Lines::queue_, Lines::sum, Lines::take,
+      Lines::zero;
   using typename Lines::Group, typename Lines::Output, typename Lines::User;
-  using Lines::add_norms, Lines::columns, Lines::copy_by, Lines::give, Lines::queue_, Lines::sum, Lines::take, Lines::zero;
   static constexpr Index most_cols = 128;  // of a group
 
   const Symbolic& s() const { return factors_.symbolic(); }
@@ -231,15 +229,28 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
 
   /// by_row += sign S x.
   void add_product(int sign, const Pointer<T>& x, const Group& group) {
-    sum({.out = group.by_row, .in = group.by_row, .x = x, .values = fronts_.values, .index = pattern().col_index,
-         .begin = fronts_.row_begin, .count = s().rows, .sign = sign},
+    sum({.out = group.by_row,
+         .in = group.by_row,
+         .x = x,
+         .values = fronts_.values,
+         .index = pattern().col_index,
+         .begin = fronts_.row_begin,
+         .count = s().rows,
+         .sign = sign},
         group);
   }
   /// z := in + sign Sᵀ by_row.
   void add_transposed_product(int sign, const Pointer<T>& in, const Group& group) {
     const TransposeTables<B>& t = transposed();
-    sum({.out = group.z, .in = in, .x = group.by_row, .values = fronts_.values, .index = t.row, .entry = t.entry,
-         .begin = t.begin, .count = s().cols, .sign = sign},
+    sum({.out = group.z,
+         .in = in,
+         .x = group.by_row,
+         .values = fronts_.values,
+         .index = t.row,
+         .entry = t.entry,
+         .begin = t.begin,
+         .count = s().cols,
+         .sign = sign},
         group);
   }
 
@@ -275,16 +286,26 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
       else
         queue_.solve_front_rows(f, tasks(t.down_blocks, launch), Op::none);
     }
-    singletons(t.singletons.down_begin, {.out = group.x, .in = group.y, .x = group.x, .values = fronts_.values,
-                                         .list = t.single_down, .index = t.col_index, .begin = fronts_.row_begin},
+    singletons(t.singletons.down_begin,
+               {.out = group.x,
+                .in = group.y,
+                .x = group.x,
+                .values = fronts_.values,
+                .list = t.single_down,
+                .index = t.col_index,
+                .begin = fronts_.row_begin},
                group);
   }
   /// y from Rᵀ y = z; z is destroyed.
   void up(const Group& group) {
     const PatternTables<B>& t = pattern();
     const backend::FrontSolve<B, T> f = bound(group);
-    const backend::SumLines<B, T> columns{.x = group.y, .values = fronts_.values, .index = t.single_row,
-                                          .entry = t.single_entry, .begin = t.single_begin, .sign = -1};
+    const backend::SumLines<B, T> columns{.x = group.y,
+                                          .values = fronts_.values,
+                                          .index = t.single_row,
+                                          .entry = t.single_entry,
+                                          .begin = t.single_begin,
+                                          .sign = -1};
     backend::SumLines<B, T> levels = columns;
     levels.out = group.y, levels.in = group.z, levels.list = t.single_up;
     singletons(t.singletons.up_begin, levels, group);
@@ -295,8 +316,14 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
     for (const SolveLaunch& launch : t.r.up) {
       switch (launch.step) {
         case SolveStep::gather:
-          sum({.out = group.w, .in = group.z, .x = group.w, .list = t.slots + launch.first, .in_index = t.own,
-               .index = t.sources, .begin = t.sources_begin, .count = launch.count},
+          sum({.out = group.w,
+               .in = group.z,
+               .x = group.w,
+               .list = t.slots + launch.first,
+               .in_index = t.own,
+               .index = t.sources,
+               .begin = t.sources_begin,
+               .count = launch.count},
               group);
           break;
         case SolveStep::update: queue_.update_front_rows(f, tasks(t.up_blocks, launch), Op::transpose); break;

@@ -6,8 +6,8 @@
 
 #include <qrane/context.hpp>
 
-#include "vocabulary/fronts.hpp"
 #include "sparse/analysis/symbolic.hpp"
+#include "vocabulary/fronts.hpp"
 
 namespace qrane::sparse {
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// solve_schedule.hpp's lists in device memory: those of the pattern go up once, those that rank decides after every run.
+// solve_schedule.hpp's lists in device memory: those of the pattern go up once, those that rank decides after every
+// run.
 #pragma once
 
 #include <utility>
 #include <vector>
 
 #include "sparse/device/image.hpp"
-#include "sparse/factors.hpp"
 #include "sparse/device/plan/solve_schedule.hpp"
+#include "sparse/factors.hpp"
 
 namespace qrane::sparse {
 
@@ -17,8 +18,8 @@ struct PatternTables {
   template <class U>
   using Pointer = typename B::template Pointer<U>;
 
-  PatternTables(typename B::Queue& queue, const Symbolic& s, const std::vector<backend::FrontShape>& shapes, bool with_q,
-                Index panel)
+  PatternTables(typename B::Queue& queue, const Symbolic& s, const std::vector<backend::FrontShape>& shapes,
+                bool with_q, Index panel)
       : r(plan_r_solves(s, shapes)), singletons(plan_singletons(s)) {
     if (with_q) q = plan_q_products(s, shapes, {.panel = panel});
     DeviceImage image;
@@ -66,7 +67,8 @@ struct TransposeTables {
   TransposeTables(typename B::Queue& queue, const Symbolic& s) {
     const ColumnsOfS columns = columns_of(s);
     DeviceImage image;
-    const Index at_begin = image.add(columns.begin), at_row = image.add(columns.row), at_entry = image.add(columns.entry);
+    const Index at_begin = image.add(columns.begin), at_row = image.add(columns.row),
+                at_entry = image.add(columns.entry);
     memory = image.upload<B>(queue);
     begin = memory.template as<std::int64_t>(at_begin);
     row = memory.template as<std::int32_t>(at_row);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of fronts are bound to, but for the fronts' own memory and R: the plan's and the analysis's tables, which go
-// to the device once, and the arrays that kernels write beside them.
+// What kernels of fronts are bound to, but for the fronts' own memory and R: the plan's and the analysis's tables,
+// which go to the device once, and the arrays that kernels write beside them.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +51,8 @@ class DeviceTables {
   void start(Queue& queue, const FrontLaunch& launch, bool keep_q) const {
     const auto tasks = [&](auto list) {
       using Task = std::remove_cvref_t<decltype(task_of(list))>;
-      return backend::FrontTasks<B, Task>{list + launch.first, launch.count, launch.max_rows, launch.max_cols,
-                                        launch.blocks, launch.max_elements};
+      return backend::FrontTasks<B, Task>{list + launch.first, launch.count,  launch.max_rows,
+                                          launch.max_cols,     launch.blocks, launch.max_elements};
     };
     switch (launch.step) {
       case FrontStep::lay_out: return queue.lay_out_fronts(fronts, tasks(lists_));
@@ -88,10 +88,20 @@ class DeviceTables {
   /// own_column: leftmost local column of each row; empty where they are only counted.
   static Offsets lay_out(DeviceImage& image, const Symbolic& s, const FrontRounds& plan,
                          const std::vector<std::int32_t>& own_column) {
-    return {image.add(plan.shapes),    image.add_narrow(s.children), image.add(s.row_begin),  image.add(s.entry_col),
-            own_column.empty() ? image.reserve(at(s.rows) * sizeof(std::int32_t)) : image.add(own_column), image.add(s.parent_col), image.add_narrow(s.stair),
-            image.add(s.own_slot),     image.add(s.cb_slot),         image.add(plan.lists),   image.add(plan.shares),
-            image.add(plan.panels),    image.add(plan.updates),      image.add(plan.pieces)};
+    return {image.add(plan.shapes),
+            image.add_narrow(s.children),
+            image.add(s.row_begin),
+            image.add(s.entry_col),
+            own_column.empty() ? image.reserve(at(s.rows) * sizeof(std::int32_t)) : image.add(own_column),
+            image.add(s.parent_col),
+            image.add_narrow(s.stair),
+            image.add(s.own_slot),
+            image.add(s.cb_slot),
+            image.add(plan.lists),
+            image.add(plan.shares),
+            image.add(plan.panels),
+            image.add(plan.updates),
+            image.add(plan.pieces)};
   }
 
   void place_constants(Queue& queue, const Symbolic& s, const FrontRounds& plan) {

@@ -20,8 +20,8 @@
 #include <memory>
 #include <vector>
 
-#include "vocabulary/kernels.hpp"
 #include "sparse/host/reflect.hpp"
+#include "vocabulary/kernels.hpp"
 
 namespace qrane::sparse {
 
@@ -35,7 +35,7 @@ struct FrontTuning {
   Index direct_elements = 512;  ///< fronts of no more elements are factored without blocks
   Index store_least = 64;  ///< columns that are equally high in memory, about: a sixteenth of all, at least so many
   Index store_most = 256;  ///< and at most: products over fewer are slower
-  double waste = 1.6;            ///< a panel ends where its rectangle is that many times its columns' heights
+  double waste = 1.6;      ///< a panel ends where its rectangle is that many times its columns' heights
 
   Index panel_cols(Index front_cols) const { return front_cols < wide_front ? narrow_panel : panel; }
 };
@@ -84,10 +84,10 @@ struct DropRule {
 template <class T>
 struct FrontResult {
   std::vector<FrontPanel> panels;
-  std::vector<Index> begin;  ///< where the columns are; the last number is the matrix's elements
+  std::vector<Index> begin;         ///< where the columns are; the last number is the matrix's elements
   std::vector<std::int32_t> pivot;  ///< row of column j's reflector, or -1
   Index panel_cols = 0;             ///< columns of a panel, at most
-  bool direct = false;  ///< small: reflectors went to all columns one by one
+  bool direct = false;              ///< small: reflectors went to all columns one by one
   bool with_t = true;
   Index rows_of_r = 0;       ///< live pivotal columns; final when factored beyond them
   double dropped_norm2 = 0;  ///< sum of squares of what was dropped

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a factorization. All of it is kept when it is given back, so that factoring again allocates nothing, but for
-// triangles of panels where several threads meet fronts in another order than before.
+// Memory of a factorization. All of it is kept when it is given back, so that factoring again allocates nothing, but
+// for triangles of panels where several threads meet fronts in another order than before.
 //
-//   Region   blocks of any size that come and go (fronts): lowest address first, neighbours merge. Segments are as large
+//   Region   blocks of any size that come and go (fronts): lowest address first, neighbours merge. Segments are as
+//   large
 //            as the analysis says, but the system gives pages only where blocks have been.
 //   Arena    pieces that stay (R, Q), cut from chunks.
 //   Stack    last in, first out: contribution blocks of a postorder.

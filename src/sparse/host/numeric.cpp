@@ -69,14 +69,14 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
       region_(budget_, segment_bytes<T>(*symbolic_, plan_, threads_), surely_used_bytes<T>(*symbolic_)),
       pools_(pools) {
   const Symbolic& s = *symbolic_;
-  // an analysis frees several times what it keeps, in pieces that fronts do not fit into; a millisecond, if that, but in
-  // a program with much memory of its own
+  // an analysis frees several times what it keeps, in pieces that fronts do not fit into; a millisecond, if that, but
+  // in a program with much memory of its own
   constexpr Index worth_giving_back = Index{1} << 20, worth_looking = Index{1} << 16;
   const Index expected = (s.facts.r_entries + s.facts.peak_entries) * static_cast<Index>(sizeof(T));
   if (!std::atomic_ref(s.tidied).exchange(true) && expected > worth_looking) give_back_freed(worth_giving_back);
   try {
-    const Index chunk_bytes = std::clamp(s.facts.r_entries * static_cast<Index>(sizeof(T)) / (8 * threads_),
-                                         Index{1} << 14, Index{1} << 20);
+    const Index chunk_bytes =
+        std::clamp(s.facts.r_entries * static_cast<Index>(sizeof(T)) / (8 * threads_), Index{1} << 14, Index{1} << 20);
     const Index front_elements = most_small_elements<T>(s, plan_);
     shared_ = allocate_aligned(plan_.shared_elements * static_cast<Index>(sizeof(T)));
     if (!shared_) throw std::bad_alloc();

@@ -7,10 +7,10 @@
 // operations in the same order however threads fall: results repeat for a given number of threads.
 //
 // Memory: contribution blocks, and R of roots, are where numeric_plan.hpp puts them; R of a large root stays where that
-// was a front. A thread has a place for small fronts, one at a time; large ones, and all fronts above the ranges, have a
-// block of a region each. So have threads' stacks, which fronts above the ranges take over when all ranges are done. R of
-// other fronts, and Q if it is kept, are pieces of arenas. All of it stays with the object and is used again: after the
-// first run a front for which there is no room waits until there is.
+// was a front. A thread has a place for small fronts, one at a time; large ones, and all fronts above the ranges, have
+// a block of a region each. So have threads' stacks, which fronts above the ranges take over when all ranges are done.
+// R of other fronts, and Q if it is kept, are pieces of arenas. All of it stays with the object and is used again:
+// after the first run a front for which there is no room waits until there is.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "cpu/queue/thread_pool.hpp"
+#include "sparse/analysis/symbolic.hpp"
 #include "sparse/factors.hpp"
 #include "sparse/host/front_qr.hpp"
 #include "sparse/host/memory.hpp"
 #include "sparse/host/numeric_plan.hpp"
-#include "sparse/analysis/symbolic.hpp"
 
 namespace qrane::sparse {
 
@@ -106,10 +106,10 @@ class Numeric final : public Factors<T> {
   int threads_;
   NumericPlan plan_;
   Budget budget_;
-  Region region_;  // fronts
-  T* root_ = nullptr;  // of the region: R of NumericPlan::stays
-  AlignedBytes shared_;              // what has a place in the plan
-  Mark shared_mark_, stack_mark_;    // stack: of a single thread
+  Region region_;                  // fronts
+  T* root_ = nullptr;              // of the region: R of NumericPlan::stays
+  AlignedBytes shared_;            // what has a place in the plan
+  Mark shared_mark_, stack_mark_;  // stack: of a single thread
   std::vector<KeptFront<T>> kept_;
   std::vector<Worker> workers_;
   backend::cpu::ThreadPools& pools_;

@@ -121,7 +121,8 @@ class Places {
  public:
   explicit Places(const std::vector<Index>& after) : after_(after) {}
 
-  /// A block for what `task` leaves to front `parent`, the task `last`. What was left to `front`, which this task factors
+  /// A block for what `task` leaves to front `parent`, the task `last`. What was left to `front`, which this task
+  /// factors
   /// (-1: none), is read before.
   Index take(Index size, Index task, Index front, Index parent, Index last) {
     std::erase_if(blocks_, [&](const Block& b) { return b.last < after_[at(task)]; });
@@ -227,7 +228,8 @@ Index highest_stack(const Symbolic& s, const NumericPlan& plan, const NumericPla
 Index left_elements(Index elements) { return (elements + 7) / 8 * 8; }
 
 int useful_threads(const Symbolic& s, int threads) {
-  // 40 matrices on 16 cores: a second thread pays from about 4e6, and eight do as well as sixteen on all but the largest
+  // 40 matrices on 16 cores: a second thread pays from about 4e6, and eight do as well as sixteen on all but the
+  // largest
   constexpr double worth_a_thread = 2e6, worth_another = 1e9;
   constexpr double many = 8;
   double work = 0;

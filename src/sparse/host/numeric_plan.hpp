@@ -3,8 +3,8 @@
 //
 // A range is some whole subtrees, each a small part of all work, factored by one thread; its contribution blocks are on
 // that thread's stack. Ranges and fronts above them are tasks in postorder, and none begins before all have ended that
-// are far before it (`after`); how far is what a rehearsal finds best for time and memory. What ranges hand up, and what
-// fronts above them leave, has a place that is fixed, too, either
+// are far before it (`after`); how far is what a rehearsal finds best for time and memory. What ranges hand up, and
+// what fronts above them leave, has a place that is fixed, too, either
 //
 //     children's places side by side  | a | b | c |
 //     the parent's over them          | parent  |      its children are assembled before it is there
@@ -40,12 +40,12 @@ struct NumericPlan {
     std::vector<Index> roots;    ///< of its subtrees
   };
   std::vector<Range> ranges;
-  std::vector<Index> upper;     ///< fronts above the ranges, ascending
-  std::vector<Index> upper_of;  ///< of every front its number among those, or -1
+  std::vector<Index> upper;                           ///< fronts above the ranges, ascending
+  std::vector<Index> upper_of;                        ///< of every front its number among those, or -1
   std::vector<Index> order_of_upper, order_of_range;  ///< their numbers as tasks
   std::vector<Index> after;  ///< of each task: so many of the first must have ended when it begins; ascending
-  std::vector<Index> place;     ///< of every front: first element of what it leaves in shared memory; -1: on a stack
-  Index stays = -1;  ///< a large root that is the last front: its R stays where the front was; -1: none
+  std::vector<Index> place;  ///< of every front: first element of what it leaves in shared memory; -1: on a stack
+  Index stays = -1;          ///< a large root that is the last front: its R stays where the front was; -1: none
   Index shared_elements = 0;
   Index stack_elements = 0;  ///< of each thread
 };

@@ -397,11 +397,11 @@ class NumericTasks {
   Index all_ended_ = 0;         // so many of the first
   std::vector<Upper> upper_;
   std::vector<FrontResult<T>> spare_;
-  std::size_t threads_ = 0;  // that are there
+  std::size_t threads_ = 0;                            // that are there
   std::size_t busy_ = 0, starved_ = 0, sleeping_ = 0;  // threads with a task, of them those that wait for room; others
   std::atomic<std::uint64_t> events_{0};               // counts what waiting threads look for
-  Index left_ = 0;               // tasks
-  std::size_t ranges_left_ = 0;  // of them
+  Index left_ = 0;                                     // tasks
+  std::size_t ranges_left_ = 0;                        // of them
   std::exception_ptr error_;
 };
 
@@ -430,9 +430,9 @@ void Numeric<T>::factor_all() {
   factor_range(0, count - 1, workers_[0]);
 }
 
-#define QRANE_INSTANTIATE(T)                                        \
-  template void Numeric<T>::factor_all();                           \
-  template T* Numeric<T>::take_front(Index, NumericWorker<T>&);     \
+#define QRANE_INSTANTIATE(T)                                    \
+  template void Numeric<T>::factor_all();                       \
+  template T* Numeric<T>::take_front(Index, NumericWorker<T>&); \
   template void Numeric<T>::give_back_front(T*) noexcept;
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

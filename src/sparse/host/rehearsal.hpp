@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What comes of an order of tasks before it is taken: how long threads take when tasks wait for others as
-// NumericPlan::after says, and how much of fronts is there at a time. Goes about tasks as NumericTasks does; large fronts
-// are shared by threads that have no task of their own, the others take one thread each.
+// NumericPlan::after says, and how much of fronts is there at a time. Goes about tasks as NumericTasks does; large
+// fronts are shared by threads that have no task of their own, the others take one thread each.
 #pragma once
 
 #include <vector>

@@ -116,13 +116,11 @@ class LanePlanner {
       round_[at(f)] = round;
       // urgent steps of a round follow each other, wide updates are beside them
       Clock own = before_[at(f)];
-      if (is_urgent(launch.step))
-        std::copy_n(touched_[at(f)].last.begin(), urgent_lanes, own.last.begin());
+      if (is_urgent(launch.step)) std::copy_n(touched_[at(f)].last.begin(), urgent_lanes, own.last.begin());
       need.join(own);
       if (launch.step == FrontStep::lay_out || opens(launch.step)) {
         const Front& front = s_.fronts[at(f)];
-        for (Index c = 0; c < front.child_count; ++c)
-          need.join(touched_[at(s_.children[at(front.child_begin + c)])]);
+        for (Index c = 0; c < front.child_count; ++c) need.join(touched_[at(s_.children[at(front.child_begin + c)])]);
       }
       if (opens(launch.step) && !earlier_begin_.empty())
         for (Index e = earlier_begin_[at(f)]; e < earlier_begin_[at(f) + 1]; ++e) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which launches of a plan (front_rounds.hpp) a device may run at the same time: plain values.
 //
-// Launches of a lane run one after the other; those of different lanes at once, but for what a launch waits for. Rounds are
-// no barriers: a launch waits for those before it that its fronts, their children, or what lay in their memory before
-// depend on.
+// Launches of a lane run one after the other; those of different lanes at once, but for what a launch waits for. Rounds
+// are no barriers: a launch waits for those before it that its fronts, their children, or what lay in their memory
+// before depend on.
 //
 //   lane 0      layouts and assembly
 //   lanes 1-5   narrow updates, panels, closing, finish: from tall to low fronts             these go first
@@ -23,10 +23,10 @@ namespace qrane::sparse {
 inline constexpr int urgent_lanes = 6, front_lanes = 10;
 
 struct FrontLanes {
-  std::vector<std::int32_t> lane;        ///< of each launch
-  std::vector<Index> wait_begin;         ///< launches + 1, into waits
-  std::vector<std::int32_t> waits;       ///< launches of other lanes that must have ended before
-  std::vector<bool> awaited;             ///< launches that others wait for
+  std::vector<std::int32_t> lane;   ///< of each launch
+  std::vector<Index> wait_begin;    ///< launches + 1, into waits
+  std::vector<std::int32_t> waits;  ///< launches of other lanes that must have ended before
+  std::vector<bool> awaited;        ///< launches that others wait for
 };
 
 /// keep_q: no memory is used twice.

@@ -172,8 +172,8 @@ class Planner {
     for (const StagedFront& f : fronts) largest = std::max(largest, f.size);
     const Index left = (o_.storage_limit - largest) / staging_buffers / o_.alignment * o_.alignment;
     const Index piece = smallest_piece(fronts, largest);
-    detail::check(piece <= left, ErrorCode::invalid_argument, "storage_limit is ", o_.storage_limit, ", and the least is ",
-                  largest + staging_buffers * piece);
+    detail::check(piece <= left, ErrorCode::invalid_argument, "storage_limit is ", o_.storage_limit,
+                  ", and the least is ", largest + staging_buffers * piece);
     // no more for buffers than a sixteenth
     const Index wanted = round_up(std::min(o_.piece, o_.storage_limit / (16 * staging_buffers)), o_.alignment);
     Staging staging = plan_staging(

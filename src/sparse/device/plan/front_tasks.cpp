@@ -16,10 +16,12 @@ std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 
 /// Class of each of `strips` updates of so many rows. One or two strips are over soonest in many blocks; few sizes, for
-/// each is a launch that the next panel waits for. Where there are more, a block has as many rows as make its fixed costs
-/// small, and fewer where that keeps a device busy.
+/// each is a launch that the next panel waits for. Where there are more, a block has as many rows as make its fixed
+/// costs small, and fewer where that keeps a device busy.
 int update_class(Index rows, Index strips, int most_blocks) {
-  const Index most_rows = strips <= 2 ? (rows <= 128 ? 128 : rows <= 512 ? rows / 4 : rows / 16)
+  const Index most_rows = strips <= 2 ? (rows <= 128   ? 128
+                                         : rows <= 512 ? rows / 4
+                                                       : rows / 16)
                                       : std::clamp<Index>(rows * strips / 64, 128, 512);
   int k = 0;
   while (1 << k < most_blocks && rows >> k > most_rows) ++k;
@@ -64,7 +66,8 @@ class TaskLister {
     Index size[5] = {};
     for (Index r = 0; r < out_.rounds(); ++r) {
       for (int step = 0; step < front_steps; ++step)
-        for (int its_class = is_common(static_cast<FrontStep>(step)) ? 0 : front_classes - 1; its_class >= 0; --its_class) {
+        for (int its_class = is_common(static_cast<FrontStep>(step)) ? 0 : front_classes - 1; its_class >= 0;
+             --its_class) {
           const Index b = bucket(static_cast<std::int32_t>(r), static_cast<FrontStep>(step), its_class);
           FrontLaunch& launch = launches[at(b)];
           if (launch.count == 0) continue;
@@ -75,8 +78,8 @@ class TaskLister {
             launch.blocks = launch.tall ? o_.update_blocks : 1 << its_class;
           }
           LargestFront largest = list == TaskList::updates || is_common(launch.step)
-                                ? largest_of_all
-                                : courses_.largest[launch.step == FrontStep::whole][its_class];
+                                     ? largest_of_all
+                                     : courses_.largest[launch.step == FrontStep::whole][its_class];
           if (list == TaskList::pieces) largest.include(courses_.largest[true][its_class]);
           launch.max_rows = largest.rows;
           launch.max_cols = largest.cols;
@@ -124,7 +127,8 @@ class TaskLister {
     const auto share = [&](std::int32_t round, FrontStep step) {
       // each share looks through all children
       const Index elements = o_.share_elements * std::clamp<Index>(f.child_count / 64, 1, 8);
-      const Index cols = all_columns(f, o_), parts = std::clamp<Index>(ceil_div(f.rows_bound * cols, elements), 1, cols);
+      const Index cols = all_columns(f, o_),
+                  parts = std::clamp<Index>(ceil_div(f.rows_bound * cols, elements), 1, cols);
       for (Index p = 0; p < parts; ++p)
         visit(round, step, course.size,
               backend::FrontShare{front, static_cast<std::int32_t>(p), static_cast<std::int32_t>(parts), 0});
@@ -133,8 +137,8 @@ class TaskLister {
       const Index cols = step == FrontStep::pair ? o_.pair_cols : o_.update_cols;
       const Index rows = full_height(k, panel);
       const bool urgent = step == FrontStep::narrow || step == FrontStep::closing;
-      const int share = urgent && rows > tall_rows ? tall_class
-                                                   : update_class(rows, ceil_div(last - first, cols), o_.update_blocks);
+      const int share =
+          urgent && rows > tall_rows ? tall_class : update_class(rows, ceil_div(last - first, cols), o_.update_blocks);
       for (; first < last; first += cols)
         visit(round, step, share,
               backend::FrontUpdateTask{front, panel, static_cast<std::int32_t>(first),

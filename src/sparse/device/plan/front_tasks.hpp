@@ -19,11 +19,11 @@ int size_class(Index rows, Index elements);
 struct FrontCourse {
   int size = 0;  ///< class
   bool whole = false;
-  std::int32_t live = 1;       ///< panels that rows may reach
-  std::int32_t paired = 0;     ///< the first of them, that update in pairs: even
+  std::int32_t live = 1;    ///< panels that rows may reach
+  std::int32_t paired = 0;  ///< the first of them, that update in pairs: even
   std::int32_t rounds = 1;
   std::int32_t live_cols = 0;  ///< columns of those panels; right of them nothing is reached
-  bool closes_late = false;  ///< in a round after the last panel's
+  bool closes_late = false;    ///< in a round after the last panel's
 };
 
 /// Sides of the largest front of a class.

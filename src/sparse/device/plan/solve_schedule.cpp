@@ -211,7 +211,8 @@ SingletonSchedule plan_singletons(const Symbolic& s) {
   each([&](Index k, Index j, Index) {
     if (j < n && j > k) up[at(j)] = std::max(up[at(j)], up[at(k)] + 1);
   });
-  const auto by_level = [&](const std::vector<Index>& level, std::vector<std::int32_t>& list, std::vector<Index>& begin) {
+  const auto by_level = [&](const std::vector<Index>& level, std::vector<std::int32_t>& list,
+                            std::vector<Index>& begin) {
     begin.assign(level.empty() ? 1 : at(*std::max_element(level.begin(), level.end())) + 2, 0);
     for (const Index l : level) ++begin[at(l) + 1];
     std::partial_sum(begin.begin(), begin.end(), begin.begin());

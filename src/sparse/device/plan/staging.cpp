@@ -57,7 +57,9 @@ class Stager {
   };
   using Order = std::pair<std::int32_t, Index>;  // late, front
 
-  Index block_elements(Index f) const { return packed_front_block(fronts_[at(f)].block_cols, fronts_[at(f)].block_rows); }
+  Index block_elements(Index f) const {
+    return packed_front_block(fronts_[at(f)].block_cols, fronts_[at(f)].block_rows);
+  }
   Order order(Index f) const { return {fronts_[at(f)].late, f}; }
   std::pair<const Index*, const Index*> children(Index f) const {
     return {children_.data() + child_begin_[at(f)], children_.data() + child_begin_[at(f) + 1]};
@@ -85,7 +87,8 @@ class Stager {
     children_.resize(at(child_begin_.back()));
     for (std::size_t f = 0; f < count; ++f)
       if (fronts_[f].parent >= 0)
-        children_[at(child_begin_[at(fronts_[f].parent)] + waiting_for_[at(fronts_[f].parent)]++)] = static_cast<Index>(f);
+        children_[at(child_begin_[at(fronts_[f].parent)] + waiting_for_[at(fronts_[f].parent)]++)] =
+            static_cast<Index>(f);
     for (std::size_t f = 0; f < count; ++f)
       if (waiting_for_[f] == 0) ready_.insert(order(static_cast<Index>(f)));
   }
@@ -99,8 +102,10 @@ class Stager {
           case What::free: give_back(f); break;
           case What::ended: end(f, round); break;
           case What::ready:
-            if (ready_at_[at(f)] <= round) ready_.insert(order(f));
-            else events_[ready_at_[at(f)]].push_back({What::ready, f});
+            if (ready_at_[at(f)] <= round)
+              ready_.insert(order(f));
+            else
+              events_[ready_at_[at(f)]].push_back({What::ready, f});
             break;
         }
       }
@@ -213,8 +218,10 @@ class Stager {
     Index low = first, high = end;
     while (low < high) {
       const Index middle = (low + high + 1) / 2;
-      if (packed_front_block(middle, rows) - before <= elements) low = middle;
-      else high = middle - 1;
+      if (packed_front_block(middle, rows) - before <= elements)
+        low = middle;
+      else
+        high = middle - 1;
     }
     return low - first;
   }
@@ -274,8 +281,8 @@ class Stager {
     }
     return round;
   }
-  /// The copy that brings `piece`, a part of what was `packed`; where from in host memory, relative to what left in that
-  /// round, is all that is known so far.
+  /// The copy that brings `piece`, a part of what was `packed`; where from in host memory, relative to what left in
+  /// that round, is all that is known so far.
   void come(const StagedPiece& packed, const StagedPiece& piece) {
     const Index rows = fronts_[at(piece.front)].block_rows;
     const Index offset = packed.place - outs_.begin(packed.round) + packed_front_block(piece.first, rows) -

@@ -33,8 +33,8 @@ void join(std::vector<StagedCopy>& copies) {
 
 }  // namespace
 
-void place_in_host_memory(const std::vector<StagedFront>& fronts, const StagingOptions& options, const StagingBuffers& outs,
-                          const std::vector<std::int32_t>& left_in, Staging& plan) {
+void place_in_host_memory(const std::vector<StagedFront>& fronts, const StagingOptions& options,
+                          const StagingBuffers& outs, const std::vector<std::int32_t>& left_in, Staging& plan) {
   // what leaves in a round stays together, until the last of it has come back
   std::vector<std::int32_t> last(at(outs.rounds()), 0);
   for (std::size_t k = 0; k < plan.ins.size(); ++k)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where what a staged plan moves (staging.hpp) lies: in storage's buffers, and in host memory when all rounds are known.
+// Where what a staged plan moves (staging.hpp) lies: in storage's buffers, and in host memory when all rounds are
+// known.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +32,10 @@ class StagingBuffers {
   std::vector<Index> used_;
 };
 
-/// Sets what `plan` has of host memory, from what its rounds have put into the buffers `outs`, and sorts its copies and pieces
-/// by rounds. left_in: the round in which what each copy of plan.ins brings had left; until now that copy's place in host
-/// memory is relative to what left then.
-void place_in_host_memory(const std::vector<StagedFront>& fronts, const StagingOptions& options, const StagingBuffers& outs,
-                          const std::vector<std::int32_t>& left_in, Staging& plan);
+/// Sets what `plan` has of host memory, from what its rounds have put into the buffers `outs`, and sorts its copies and
+/// pieces by rounds. left_in: the round in which what each copy of plan.ins brings had left; until now that copy's
+/// place in host memory is relative to what left then.
+void place_in_host_memory(const std::vector<StagedFront>& fronts, const StagingOptions& options,
+                          const StagingBuffers& outs, const std::vector<std::int32_t>& left_in, Staging& plan);
 
 }  // namespace qrane::sparse
