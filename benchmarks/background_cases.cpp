@@ -5,21 +5,26 @@
 // One iteration's floor: flops 4 m n^2 - 2 n^3 / 3 (R of X, and X times an n x n matrix); bytes 9 passes of m n (R
 // reads X; the product reads X and writes L; the elementwise pass reads M, L, Y and writes Y, S, X).
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include <qrane/robust_pca.hpp>
 
+#include "common/frames_file.hpp"
 #include "common/seeded_matrix.hpp"
 #include "io/video.hpp"
-#include "session.hpp"
+#include "rpca_pipeline.hpp"
+#include "temporary_file.hpp"
 
 namespace qrane::bench {
 namespace {
 
 constexpr int frame_width = 384, frame_height = 288;
 constexpr double tolerance = 1e-4;
+constexpr const char* excerpt = "data/vtest_384x288_100.mp4";
 
 /// The excerpt that the sources ship, looked for from the working directory and the program's; empty when absent.
 /// tools/gpu-deps decodes its frames into .deps/ for machines without ffmpeg.
@@ -30,13 +35,13 @@ std::string find_excerpt(const std::string& cli_directory) {
   const fs::path decoded = fs::path(".deps") / "data" / "vtest_384x288_100.npy";
   if (fs::exists(decoded, ignored)) return decoded.string();
   for (const fs::path& base : {fs::path("."), cli / "..", cli / ".." / "..", cli / ".." / "share" / "qrane"}) {
-    const fs::path file = base / "data" / "vtest_384x288_100.mp4";
+    const fs::path file = base / excerpt;
     if (fs::exists(file, ignored)) return file.string();
   }
   return "";
 }
 
-/// Frames as columns, in [0, 1]; how they came to be, in words.
+/// Frames as columns, in [0, 1]; the name of the data.
 template <class T>
 std::string fill_from_video(const std::string& path, Matrix<T>& m) {
   io::VideoReader reader(path, {frame_width, frame_height, m.cols()});
@@ -45,13 +50,7 @@ std::string fill_from_video(const std::string& path, Matrix<T>& m) {
     detail::check(reader.next(frame.data()), ErrorCode::file, path, ": ", j, " frames, ", m.cols(), " are needed");
     for (Index i = 0; i < m.rows(); ++i) m(i, j) = static_cast<T>(frame[static_cast<std::size_t>(i)]) / T(255);
   }
-  return std::filesystem::path(path).filename().string();
-}
-
-template <class T>
-std::string fill_synthetic(Matrix<T>& m) {
-  fill_synthetic_frames(m.data(), m.rows(), m.cols());
-  return "synthetic, rank 5 and 5% sparse";
+  return std::filesystem::path(path).stem().string();
 }
 
 template <class T>
@@ -61,45 +60,65 @@ class BackgroundCases {
       : session_(session), suite_(suite), shape_(shape), precision_(precision) {}
 
   void run(const std::function<void(const BackgroundCase&)>& report) {
-    if (const std::string reason = session_.out_of_time(); !reason.empty()) {
-      BackgroundCase result = new_case(RobustPcaMethod::inexact_alm);
+    std::string absent = session_.out_of_time();
+    if (absent.empty()) absent = fill();
+    if (!absent.empty()) {
+      BackgroundCase result = new_case("inexact_alm");
       result.outcome = Outcome::left_out;
-      result.reason = reason;
+      result.reason = absent;
       return report(result);
     }
-    fill();
-    if (suite_.rivals) measure_peers();
-    for (const RobustPcaMethod method : {RobustPcaMethod::inexact_alm, RobustPcaMethod::alternating}) {
+    if (suite_.pipelines) measure_peers();
+    const auto each = [&](const std::string& method, const auto& measure) {
       if (session_.interrupted()) return;
       BackgroundCase result = new_case(method);
-      measure(method, result);
+      guarded(result, measure);
       if (session_.interrupted()) return;
       result.peers = peers_;
       for (PeerTime& peer : result.peers)
         if (!peer.samples_ms.empty() && !result.samples_ms.empty())
           peer.ratio = median(peer.samples_ms) / median(result.samples_ms);
       report(result);
-    }
+    };
+    const auto with = [this](RobustPcaMethod method) {
+      return [this, method](BackgroundCase& result) { measure(method, result); };
+    };
+    each("inexact_alm", with(RobustPcaMethod::inexact_alm));
+    if (!suite_.pipelines) return each("alternating", with(RobustPcaMethod::alternating));
+    each("caqr pipeline", [this](BackgroundCase& result) { measure_pipeline(PipelineQr::caqr, result); });
+    each("blas2 pipeline", [this](BackgroundCase& result) { measure_pipeline(PipelineQr::blas2, result); });
   }
 
  private:
-  void fill() {
+  /// The matrix, or why there is none.
+  std::string fill() {
     m_ = Matrix<T>::host(shape_.rows, shape_.cols);
-    const std::string path = find_excerpt(session_.options().cli_directory);
-    // beside peers the frames are those that the peers make
-    const bool frames_fit = !suite_.rivals && shape_.rows == frame_width * frame_height;
-    try {
-      source_ = frames_fit && !path.empty() ? fill_from_video(path, m_) : fill_synthetic(m_);
-    } catch (const Error& fault) {  // no ffmpeg: the speed can still be measured
-      source_ = fill_synthetic(m_) + " (" + fault.what() + ")";
+    if (suite_.frames == Frames::synthetic) {
+      fill_synthetic_frames(m_.data(), m_.rows(), m_.cols());
+      source_ = "synthetic, rank 5 and 5% sparse";
+    } else {
+      const std::string path = find_excerpt(session_.options().cli_directory);
+      if (path.empty())
+        return detail::concat("the video ", excerpt, " was not found; the suite background-synthetic needs none");
+      try {
+        source_ = fill_from_video(path, m_);
+      } catch (const Error& fault) {
+        return fault.what();
+      }
     }
     device_m_ = session_.context().to_device(m_);
+    return "";
   }
 
-  /// Milliseconds an iteration: the same steps with other ways to the singular values.
+  /// Milliseconds an iteration: the same steps with other ways to the singular values, on the same matrix.
   void measure_peers() {
-    const PeerTask task{.task = "rpca", .shape = shape_, .precision = precision_, .seed = 1};
-    for (const std::string& peer : session_.peers("rpca")) {
+    const std::vector<std::string> names = session_.peers("rpca");
+    if (names.empty()) return;
+    const TemporaryFile file("frames");
+    write_frames(file.path(), m_.data(), m_.rows() * m_.cols());
+    const PeerTask task{
+        .task = "rpca", .shape = shape_, .precision = precision_, .seed = 1, .more = " path=" + file.path()};
+    for (const std::string& peer : names) {
       PeerTime time{peer, {}, 0, ""};
       note(peer);
       try {
@@ -111,12 +130,12 @@ class BackgroundCases {
     }
   }
 
-  BackgroundCase new_case(RobustPcaMethod method) {
+  BackgroundCase new_case(const std::string& method) {
     const double m = static_cast<double>(shape_.rows), n = static_cast<double>(shape_.cols);
     BackgroundCase result;
     result.shape = shape_;
     result.precision = precision_;
-    result.method = method == RobustPcaMethod::inexact_alm ? "inexact_alm" : "alternating";
+    result.method = method;
     result.data = source_;
     result.flops = 4 * m * n * n - 2 * n * n * n / 3;
     result.floor = session_.floor_for(precision_, result.flops, 9 * m * n * sizeof(T));
@@ -124,27 +143,61 @@ class BackgroundCases {
     return result;
   }
 
-  void measure(RobustPcaMethod method, BackgroundCase& result) {
+  /// Runs `measure`; its errors become the outcome of the case.
+  template <class Measure>
+  void guarded(BackgroundCase& result, const Measure& measure) {
     try {
-      note(result.method + ", speed");
-      const double guess = ms_per_iteration(method, 3);
-      const double limit = session_.on_gpu() ? INFINITY : 2e3;
-      if (guess > std::max(limit, 1e3 * session_.options().max_seconds)) {
-        result.outcome = Outcome::left_out;
-        result.reason = detail::concat("one iteration takes ", std::round(guess / 100) / 10, " s");
-        return;
-      }
-      result.iterations_per_sample = std::clamp(static_cast<int>(500 / std::max(guess, 1e-3)), 5, 50);
-      for (int run = 0; run < 5 && !session_.interrupted(); ++run)
-        result.samples_ms.push_back(ms_per_iteration(method, result.iterations_per_sample));
-      if (session_.interrupted()) return;
-      note(result.method + ", convergence");
-      converge(method, result);
+      measure(result);
     } catch (const Error& fault) {
       if (fault.code() == ErrorCode::interrupted) return;
-      result.outcome = fault.code() == ErrorCode::out_of_memory ? Outcome::left_out : Outcome::failed;
+      const bool lacking = fault.code() == ErrorCode::out_of_memory || fault.code() == ErrorCode::unavailable;
+      result.outcome = lacking ? Outcome::left_out : Outcome::failed;
       result.reason = fault.what();
       if (fault.code() == ErrorCode::device) throw;
+    }
+  }
+
+  /// Five samples of as many iterations as half a second has; nothing where one iteration takes too long.
+  template <class Iterations>
+  bool sample(BackgroundCase& result, const Iterations& ms_per_iteration) {
+    note(result.method + ", speed");
+    const double guess = ms_per_iteration(3);
+    const double limit = session_.on_gpu() ? INFINITY : 2e3;
+    if (guess > std::max(limit, 1e3 * session_.options().max_seconds)) {
+      result.outcome = Outcome::left_out;
+      result.reason = detail::concat("one iteration takes ", std::round(guess / 100) / 10, " s");
+      return false;
+    }
+    result.iterations_per_sample = std::clamp(static_cast<int>(500 / std::max(guess, 1e-3)), 5, 50);
+    for (int run = 0; run < 5 && !session_.interrupted(); ++run)
+      result.samples_ms.push_back(ms_per_iteration(result.iterations_per_sample));
+    note(result.method + ", convergence");
+    return !session_.interrupted();
+  }
+
+  void measure(RobustPcaMethod method, BackgroundCase& result) {
+    if (sample(result, [&](int iterations) { return ms_per_iteration(method, iterations); })) converge(method, result);
+  }
+
+  void measure_pipeline(PipelineQr qr, BackgroundCase& result) {
+    const auto pipeline = make_pipeline<T>(session_, std::as_const(m_).view(), qr);
+    const auto ms_per_iteration = [&](int iterations) {
+      return pipeline->time_ms([&] { pipeline->run(iterations, 0, {}); }) / iterations;
+    };
+    if (!sample(result, ms_per_iteration)) return;
+    const auto start = std::chrono::steady_clock::now();
+    const auto on_iteration = [&](const PipelineState& now) {
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      result.convergence.push_back({now.iterations, now.residual, now.rank, seconds.count()});
+      return !session_.interrupted();
+    };
+    const PipelineState last = pipeline->run(1000, tolerance, on_iteration);
+    result.converged = last.residual <= tolerance;
+    result.rank = last.rank;
+    result.residual = last.residual;
+    if (!result.converged && !session_.interrupted()) {
+      result.outcome = Outcome::failed;
+      result.reason = "the iteration did not converge";
     }
   }
 

@@ -40,6 +40,7 @@ Json to_json_value(const QrCase& result) {
               {"cols", result.shape.cols},
               {"precision", result.precision},
               {"mode", mode_name(result.mode)},
+              {"asked", result.asked},
               {"outcome", outcome_name(result.outcome)},
               {"reason", result.reason},
               {"flops", result.flops},

@@ -47,17 +47,21 @@ class QrCases {
       fill();
       measure_peers();
     }
-    for (const QForm mode : modes) {
-      if (session_.interrupted()) return;
-      QrCase result = new_case(mode);
-      result.reason = out_of_reach.empty() ? time_reason(mode) : out_of_reach;
-      if (result.reason.empty())
-        measure(mode, result);
-      else
-        result.outcome = Outcome::left_out;
-      if (session_.interrupted() && result.samples_ms.size() < 5) return;
-      report(result);
-    }
+    std::vector<Algorithm> algorithms = {Algorithm::automatic};
+    algorithms.insert(algorithms.end(), suite_.named.begin(), suite_.named.end());
+    for (const QForm mode : modes)
+      for (const Algorithm algorithm : algorithms) {
+        if (session_.interrupted()) return;
+        if (mode == QForm::lapack && algorithm == Algorithm::caqr) continue;  // has no such form
+        QrCase result = new_case(mode, algorithm);
+        result.reason = out_of_reach.empty() ? time_reason(mode) : out_of_reach;
+        if (result.reason.empty())
+          measure(mode, algorithm, result);
+        else
+          result.outcome = Outcome::left_out;
+        if (session_.interrupted() && result.samples_ms.size() < 5) return;
+        report(result);
+      }
   }
 
  private:
@@ -104,8 +108,9 @@ class QrCases {
     }
   }
 
-  QrCase new_case(QForm mode) {
+  QrCase new_case(QForm mode, Algorithm asked) {
     QrCase result;
+    result.asked = to_string(asked);
     result.shape = shape_;
     result.precision = precision_;
     result.mode = mode;
@@ -115,10 +120,10 @@ class QrCases {
     return result;
   }
 
-  void measure(QForm mode, QrCase& result) {
+  void measure(QForm mode, Algorithm asked, QrCase& result) {
     try {
-      note(std::string("mode ") + mode_name(mode));
-      QR<T> f = factor(mode);
+      note(detail::concat("mode ", mode_name(mode), " by ", result.asked));
+      QR<T> f = factor(mode, asked);
       result.algorithm = to_string(f.plan().algorithm);
       result.plan = f.plan().explain();
       result.samples_ms = session_.sample_ms([&] { f.refactor(input()); });
@@ -126,7 +131,7 @@ class QrCases {
       result.fell_back = f.fell_back();
       if (f.stage() != Stage::planned) result.stage = to_string(f.stage());
       note(std::string("checking mode ") + mode_name(mode));
-      result.errors = mode == QForm::none ? check_r(f) : check_q(f);
+      result.errors = mode == QForm::none ? check_r(f, asked) : check_q(f);
       if (condition_ != 1) result.condition_of_r = condition_of<T>(session_.context().to_host(f.r()).view());
       add_peers(result);
       if (!result.errors.good()) {
@@ -141,8 +146,9 @@ class QrCases {
     }
   }
 
-  QR<T> factor(QForm mode) {
+  QR<T> factor(QForm mode, Algorithm algorithm) {
     Options options;
+    options.algorithm = algorithm;
     options.q = mode;
     return qr<T>(session_.context(), input(), options);
   }
@@ -156,13 +162,13 @@ class QrCases {
 
   /// R alone by the polar factor where that can be done, else with the Q of the reflectors that the same problem gives
   /// when they are kept: rows of R take that factorization's signs, since R is unique only up to them.
-  ErrorMeasures check_r(const QR<T>& f) {
+  ErrorMeasures check_r(const QR<T>& f, Algorithm asked) {
     const Context& context = session_.context();
     Matrix<T> r = context.to_host(f.r());
     const ReferenceR reference = condition_ == 1 ? ReferenceR::gram : ReferenceR::householder;
     if (can_check_r_alone(shape_.rows, shape_.cols, reference, budget()))
       return check_r_alone<T>(a_.view(), std::as_const(r).view(), reference);
-    const QR<T> with_q = factor(QForm::implicit);
+    const QR<T> with_q = factor(QForm::implicit, asked);
     const Matrix<T> q = context.to_host(with_q.q()), other = context.to_host(with_q.r());
     for (Index i = 0; i < r.rows(); ++i)
       if (r(i, i) * other(i, i) < 0)

@@ -69,6 +69,7 @@ struct QrCase {
   double condition_of_r = 0;  ///< found in R where condition > 1: ratio of its outer singular values
   Outcome outcome = Outcome::measured;
   std::string reason;     ///< of left_out and failed
+  std::string asked;      ///< algorithm asked for
   std::string algorithm;  ///< that ran
   std::string plan;       ///< Plan::explain
   std::string stage;      ///< of cholesky_qr that answered, empty for other algorithms
@@ -192,7 +193,7 @@ struct ConvergencePoint {
 struct BackgroundCase {
   Shape shape;
   std::string precision;
-  std::string method;  ///< "inexact_alm" or "alternating"
+  std::string method;  ///< "inexact_alm", "alternating", "caqr pipeline" or "blas2 pipeline"
   std::string data;    ///< where the frames came from
   Outcome outcome = Outcome::measured;
   std::string reason;

@@ -2,18 +2,14 @@
 // What the suites of sparse matrices measure with: the host's clock, samples, and how a problem goes to SuiteSparseQR.
 #pragma once
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <filesystem>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "common/sparse_exchange.hpp"
 #include "session.hpp"
+#include "temporary_file.hpp"
 
 namespace qrane::bench {
 
@@ -43,33 +39,25 @@ std::vector<double> samples_after(double first_ms, const Session& session, Funct
   return samples;
 }
 
-/// A file of the problem for peers, of a name of its own (they keep what they read); gone with the object.
+/// A file of the problem for peers, which keep what they read.
 class ProblemFile {
  public:
-  explicit ProblemFile(const SparseMatrix& a) : rows_(a.rows), cols_(a.cols) {
-    static int count = 0;
-    const std::string name = detail::concat("qrane-bench-", getpid(), "-", ++count, ".problem");
-    path_ = (std::filesystem::temp_directory_path() / name).string();
-    if (path_.find_first_of(" \t\n") != std::string::npos)
-      throw std::runtime_error("the folder of temporary files has a blank in its name: " + path_);
-    write_problem(path_, {a.rows, a.cols, a.col_ptr.data(), a.row_idx.data(), a.values.data()});
+  explicit ProblemFile(const SparseMatrix& a) : rows_(a.rows), cols_(a.cols), file_("problem") {
+    write_problem(file_.path(), {a.rows, a.cols, a.col_ptr.data(), a.row_idx.data(), a.values.data()});
   }
-  ~ProblemFile() { std::remove(path_.c_str()); }
-  ProblemFile(const ProblemFile&) = delete;
-  ProblemFile& operator=(const ProblemFile&) = delete;
 
   PeerTask task(const std::string& name, const std::string& ordering) const {
     PeerTask wanted;
     wanted.task = name;
     wanted.shape = {rows_, cols_};
     wanted.precision = "f64";
-    wanted.more = " path=" + path_ + " ordering=" + ordering;
+    wanted.more = " path=" + file_.path() + " ordering=" + ordering;
     return wanted;
   }
 
  private:
   Index rows_, cols_;
-  std::string path_;
+  TemporaryFile file_;
 };
 
 /// Whether rows join most of many columns, so that orderings on the graph of AᵀA take minutes.

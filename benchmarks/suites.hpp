@@ -25,6 +25,12 @@ enum class MatrixKind {
   ill_conditioned,  ///< condition number 1 / u, u the unit roundoff
 };
 
+/// Where the matrices of robust PCA come from.
+enum class Frames {
+  video,      ///< data/vtest_384x288_100.mp4; left out, with the reason, where it cannot be read
+  synthetic,  ///< made here: rank 5 and 5% sparse (common/seeded_matrix.hpp)
+};
+
 /// A public call other than the factorization itself.
 struct OperationShape {
   std::string operation;  ///< "svd" (U, S and V^T), "gels" (least squares) or "batched" (BatchQR)
@@ -64,6 +70,7 @@ struct SuiteInfo {
   std::string summary;             ///< one line for `qrane bench --list`
   std::vector<Shape> shapes = {};  ///< factorizations
   std::vector<QForm> modes = {};   ///< none is "R only"
+  std::vector<Algorithm> named = {};  ///< beside `automatic` in every mode that they have
   MatrixKind matrix = MatrixKind::uniform;
   std::vector<Shape> grid = {};  ///< sizes at which every algorithm runs by name, R alone
   std::vector<OperationShape> operations = {};
@@ -73,6 +80,8 @@ struct SuiteInfo {
   bool tiles = false;                  ///< those by the sparse paper's rounds of tile tasks alone, on CUDA devices
   bool inner_kernels = false;          ///< the layouts of the paper's inner kernel, on CUDA devices
   std::vector<Shape> background = {};  ///< robust PCA problems
+  Frames frames = Frames::video;       ///< of those
+  bool pipelines = false;              ///< of those by the CAQR paper's pipeline, with CAQR and with BLAS2 QR
   std::string precision = "";          ///< where only one is wanted unless another is asked for
   bool torch = false;                  ///< PyTorch as a peer, on an NVIDIA GPU where it is found
   bool rivals = false;                 ///< the CAQR paper's rivals as peers, on an NVIDIA GPU

@@ -79,7 +79,8 @@ void Table::add(const QrCase& result) {
     print_absence(result);
   } else {
     const std::string stage = result.stage.empty() ? "" : "/" + result.stage;
-    const std::string algorithm = result.algorithm + stage + (result.fell_back ? "*" : "");
+    const std::string named = result.asked == "automatic" ? "" : ", named";
+    const std::string algorithm = result.algorithm + stage + (result.fell_back ? "*" : "") + named;
     std::printf("%-22s %10s %9.1f %8s %8s %10s %5.1f%%", algorithm.c_str(), milliseconds(result.median_ms()).c_str(),
                 result.gflops(), measure(result.errors.orthogonality).c_str(), measure(result.errors.residual).c_str(),
                 milliseconds(result.floor.ms).c_str(), 100 * result.floor.ms / result.median_ms());
@@ -165,10 +166,10 @@ void Table::add(const KernelCase& result) {
 void Table::add(const BackgroundCase& result) {
   if (quiet()) return;
   print_heading("background",
-                format("%9s %5s %4s %-12s %10s %13s %8s %10s %6s %10s %6s %5s", "rows", "cols", "prec", "method",
+                format("%9s %5s %4s %-14s %10s %13s %8s %10s %6s %10s %6s %5s", "rows", "cols", "prec", "method",
                        "ms/iter.", "iterations/s", "GFLOP/s", "floor ms", "floor", "iterations", "resid.", "rank"),
                 "");
-  std::printf("%9lld %5lld %4s %-12s ", static_cast<long long>(result.shape.rows),
+  std::printf("%9lld %5lld %4s %-14s ", static_cast<long long>(result.shape.rows),
               static_cast<long long>(result.shape.cols), result.precision.c_str(), result.method.c_str());
   if (result.samples_ms.empty()) {
     print_absence(result);

@@ -14,7 +14,8 @@
 //   batched  V, tau and R of count= matrices: `total_ms`
 //   svd      U, S and V^T of A, thin: `total_ms`
 //   gels     min ||A x - b||, rhs= right-hand sides: `total_ms`
-//   rpca     one iteration of robust PCA (inexact ALM), with the peer's way to the singular values: `total_ms`
+//   rpca     one iteration of robust PCA (inexact ALM) of the matrix in path=, with the peer's way to the singular
+//            values: `total_ms`
 //   update   an update of a factorization of rows= x cols=: change=insert_rows, delete_rows, insert_columns or
 //            delete_columns, k= and p=, with form_q=1 the thin or 2 the full Q: `total_ms`
 //   window   one row in and one row out of a rows= x cols= factorization: `total_ms`, a step
