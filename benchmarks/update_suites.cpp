@@ -139,18 +139,23 @@ void add_rows_out(Grid& grid) {
 }
 
 void add_tables(Grid& grid) {
-  // 1000 reflectors in blocks of nb; the paper's caption has m and n the other way round
-  const auto sweep = [&](Change change, Shape shape, Index k, Index p, QForm form) {
-    for (const int nb : {10, 50, 100, 200, 500}) {
-      UpdateShape& point = grid.add("table 1", change, shape, k, p, form);
+  // 1000 reflectors in blocks of nb; the paper's caption has m and n the other way round. Up to 32 columns a block is one
+  // task of the tile kernels on a GPU, beyond a factorization of its own (suite paper-windows).
+  const auto sweep = [&](Change change, Shape shape, Index k, Index p) {
+    for (const int nb : {10, 32, 50, 100, 200, 500}) {
+      UpdateShape& point = grid.add("table 1", change, shape, k, p, QForm::none);
       point.block_cols = nb;
       point.methods = {UpdateMethod::paper};
       point.precision = "f32";
     }
   };
-  sweep(Change::insert_rows, {4000, 1000}, 250, 200, QForm::none);
-  sweep(Change::insert_columns, {4000, 1000}, 1000, 1000, QForm::thin);
-  sweep(Change::delete_columns, {4000, 1200}, 0, 200, QForm::none);
+  sweep(Change::insert_rows, {4000, 1000}, 250, 200);
+  sweep(Change::delete_columns, {4000, 1200}, 0, 200);
+  // Columns in: the reflectors are those of one QR of U's part beyond Q, whose blocks the library chooses: once, by stages.
+  UpdateShape& in = grid.add("table 1, columns in", Change::insert_columns, {4000, 1000}, 250, 1000);
+  in.methods = {UpdateMethod::paper};
+  in.stages = true;
+  in.precision = "f32";
   for (const Change change :
        {Change::insert_rows, Change::delete_columns, Change::delete_rows, Change::insert_columns})
     for (const Index p : {100, 300, 500, 700, 900}) {
