@@ -54,6 +54,7 @@ Json to_json_value(const QrCase& result) {
   if (!result.stage.empty()) out["stage"] = result.stage;
   out["samples_ms"] = result.samples_ms;
   out["median_ms"] = result.median_ms();
+  out["call"] = timed(result.call_ms);
   out["gflops"] = result.gflops();
   out["tflops"] = result.gflops() * 1e-3;
   out["share_of_floor"] = result.floor.ms / result.median_ms();

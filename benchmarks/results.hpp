@@ -74,7 +74,8 @@ struct QrCase {
   std::string plan;       ///< Plan::explain
   std::string stage;      ///< of cholesky_qr that answered, empty for other algorithms
   bool fell_back = false;
-  std::vector<double> samples_ms;
+  std::vector<double> samples_ms;  ///< of QR::refactor
+  std::vector<double> call_ms;     ///< of one call of qr()
   double flops = 0;  ///< canonical, of the asked-for output
   ErrorMeasures errors;
   Floor floor;

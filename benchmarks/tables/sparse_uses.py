@@ -2,8 +2,8 @@
 """Tables and pictures of the suite `sparse-uses`, for report and plot: factorizations within memory limits, and what factors
 are used for."""
 
-from bench_results import has_times, short
-from sparse_results import factor, markdown, ms_of, ratio
+from tables.results import has_times, markdown, short
+from tables.sparse import factor, ms_of, ratio
 
 USES = {"solve": "least squares, Q kept", "apply QT": "Qᵀ applied", "apply Q": "Q applied",
         "least norm": "least norm, Q kept", "solve without Q": "least squares, Q discarded (corrected semi-normal equations)",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `qrane bench SUITE --json FILE` wrote: reading and checking it, and the words for its cases. For plot and report.
+"""What `qrane bench SUITE --json FILE` wrote: reading and checking it, and the words for its cases.
 """
 
 import json
@@ -115,3 +115,13 @@ def operation_label(case):
     if case.get("count", 1) > 1:
         size = f"{case['count']:,} of " + size
     return size + (f", {case['rhs']} right-hand side{'s' if case['rhs'] > 1 else ''}" if case.get("rhs") else "")
+
+
+def asked(case):
+    """The algorithm that a factorization was asked for."""
+    return case.get("asked", "automatic")
+
+
+def markdown(rows):
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + " --- |" * len(rows[0])] + lines[1:])
