@@ -9,7 +9,7 @@
 #include "session.hpp"
 
 #ifdef QRANE_BENCH_KERNELS
-#include "backend/cuda/front_tiles.hpp"
+#include "cuda/fronts/front_tiles.hpp"
 #include "sparse/tile_factor.hpp"
 #endif
 

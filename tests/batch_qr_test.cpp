@@ -193,8 +193,11 @@ TYPED_TEST(BatchQr, RefactorEqualsAFreshBatch) {
     EXPECT_EQ(this->host(f.r()), this->host(qr<T>(this->context(), this->side_by_side(b, 6), options).r()));
     f.refactor(this->side_by_side(a, 6));
     EXPECT_EQ(this->host(f.r()), first);
-    EXPECT_TRUE(refuses([&] { f.refactor(BatchView<const T>{this->columns_view(a, 6), 24 * 6, 8}); },
-                        ErrorCode::invalid_argument, {"9", "8"}));
+    EXPECT_TRUE(refuses(
+        [&] {
+          f.refactor(BatchView<const T>{this->columns_view(a, 6), 24 * 6, 8});
+        },
+        ErrorCode::invalid_argument, {"9", "8"}));
   }
 }
 

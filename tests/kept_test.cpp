@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a context keeps between calls (dense/kept.hpp): repeated calls give the bits of first ones, whatever came between,
-// and memory that is kept is there for whoever needs it.
+// What a context keeps between calls (dense/kept.hpp): repeated calls give the bits of first ones, whatever came
+// between, and memory that is kept is there for whoever needs it.
 #include <thread>
 
-#include "backend/cpu/queue.hpp"
+#include "cpu/queue/queue.hpp"
 #include "dense/kept.hpp"
 #include "support/backends.hpp"
 #include "support/combos.hpp"

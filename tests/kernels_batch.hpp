@@ -6,17 +6,28 @@
 namespace qrane::backend::test {
 
 template <class B, class T>
-concept FactorsWholePanels = requires(typename B::Queue& q, WholePanel<B, T> task) { q.factor_panel(task); };
+concept FactorsWholePanels = requires(typename B::Queue& q, WholePanel<B, T> task) {
+  q.factor_panel(task);
+};
 template <class B, class T>
-concept FactorsSmall = requires(typename B::Queue& q, FactorSmall<B, T> task) { q.factor_small(task); };
+concept FactorsSmall = requires(typename B::Queue& q, FactorSmall<B, T> task) {
+  q.factor_small(task);
+};
 
 TYPED_TEST(Kernels, FactorsWholePanelsOfABatch) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   if constexpr (FactorsWholePanels<B, T>) {
     const Limits limits = this->q().limits(T{});
-    for (const auto& [m, widest] : {std::pair<Index, Index>{64, 32}, {1, 1}, {7, 7}, {65, 31}, {129, 16}, {300, 32},
-                                    {512, 32}, {1000, 32}, {2048, 5}}) {
+    for (const auto& [m, widest] : {std::pair<Index, Index>{64, 32},
+                                    {1, 1},
+                                    {7, 7},
+                                    {65, 31},
+                                    {129, 16},
+                                    {300, 32},
+                                    {512, 32},
+                                    {1000, 32},
+                                    {2048, 5}}) {
       const Index n = std::min(widest, limits.whole_panel_elements / Index(std::bit_ceil(std::uint64_t(m))));
       for (const int kind : in_turn(numbers(int(PanelKind::kinds)))) {
         SCOPED_TRACE(testing::Message() << m << " x " << n << " kind " << kind);
@@ -43,8 +54,17 @@ TYPED_TEST(Kernels, FactorsSmallMatricesAsTheirSteps) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   if constexpr (FactorsSmall<B, T>) {
-    for (const auto& [m, n] : {std::pair<Index, Index>{1, 1}, {5, 3}, {8, 8}, {30, 8}, {128, 7}, {16, 16}, {33, 12},
-                               {64, 16}, {127, 16}, {32, 32}, {61, 25}}) {
+    for (const auto& [m, n] : {std::pair<Index, Index>{1, 1},
+                               {5, 3},
+                               {8, 8},
+                               {30, 8},
+                               {128, 7},
+                               {16, 16},
+                               {33, 12},
+                               {64, 16},
+                               {127, 16},
+                               {32, 32},
+                               {61, 25}}) {
       SCOPED_TRACE(testing::Message() << m << " x " << n);
       const Index count = 9;
       const auto a = HostMatrix<T>(m, n, 1, count, 3).random(5);

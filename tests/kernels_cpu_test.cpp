@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/cpu/queue.hpp"
+#include "cpu/queue/queue.hpp"
 
 namespace qrane::backend::test {
 

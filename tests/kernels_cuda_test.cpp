@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #if QRANE_WITH_CUDA
-#include "backend/cuda/queue.hpp"
+#include "cuda/queue/queue.hpp"
 
 namespace qrane::backend::test {
 

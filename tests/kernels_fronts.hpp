@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of frontal matrices (src/backend/fronts.hpp) share: all arrays of a plan in host memory, made from an
-// analysis or by hand; the same on the device; and a walk through the tree. The tests are apart by kernel:
+// What the tests of frontal matrices (src/vocabulary/fronts.hpp) share: all arrays of a plan in host memory, made from
+// an analysis or by hand; the same on the device; and a walk through the tree. The tests are apart by kernel:
 // kernels_fronts_{layout,panels,updates,tree}.hpp. Included by kernels_test.hpp.
 #pragma once
 
 #include <algorithm>
 #include <numeric>
 
-#include "backend/cpu/queue.hpp"
-#include "backend/fronts.hpp"
-#include "sparse/symbolic.hpp"
+#include "cpu/queue/queue.hpp"
+#include "sparse/analysis/symbolic.hpp"
 #include "support/sparse.hpp"
+#include "vocabulary/fronts.hpp"
 
 namespace qrane::backend::test {
 
@@ -49,7 +49,9 @@ struct HostFronts {
   FrontState& state(Index f) { return states[std::size_t(f)]; }
   const FrontState& state(Index f) const { return states[std::size_t(f)]; }
   T& matrix(Index f, Index i, Index j) { return storage[std::size_t(shape(f).matrix + i + j * shape(f).ld)]; }
-  const T& matrix(Index f, Index i, Index j) const { return storage[std::size_t(shape(f).matrix + i + j * shape(f).ld)]; }
+  const T& matrix(Index f, Index i, Index j) const {
+    return storage[std::size_t(shape(f).matrix + i + j * shape(f).ld)];
+  }
   const T& corner(Index f, Index i, Index j) const { return storage[std::size_t(shape(f).corner + i + j * panel)]; }
   const T& t(Index f, Index i, Index j) const { return storage[std::size_t(shape(f).t + i + j * panel)]; }
   std::int32_t pivot_of(Index f, Index j) const { return pivot[std::size_t(shape(f).columns + j)]; }
@@ -64,7 +66,8 @@ struct HostFronts {
   /// Where finish_fronts puts column j of R's rows of front f.
   std::int64_t packed(Index f, Index j) const {
     std::int64_t at = shape(f).r;
-    for (Index i = 0; i < j; ++i) at += std::min<Index>(i < shape(f).pivots ? i + 1 : shape(f).r_bound, shape(f).r_bound);
+    for (Index i = 0; i < j; ++i)
+      at += std::min<Index>(i < shape(f).pivots ? i + 1 : shape(f).r_bound, shape(f).r_bound);
     return at;
   }
 
@@ -82,7 +85,8 @@ struct HostFronts {
     shape.corner = take(storage_size, std::int64_t{panel} * shape.cols);
     shape.t = take(storage_size, std::int64_t{panel} * shape.cols);
     std::int64_t packed = 0;
-    for (Index j = 0; j < shape.cols; ++j) packed += std::min<Index>(j < shape.pivots ? j + 1 : shape.r_bound, shape.r_bound);
+    for (Index j = 0; j < shape.cols; ++j)
+      packed += std::min<Index>(j < shape.pivots ? j + 1 : shape.r_bound, shape.r_bound);
     shape.r = take(r_size, packed);
     shape.slots = std::int64_t(cb_slot.size());
     cb_slot.resize(cb_slot.size() + std::size_t(shape.cb_bound));
@@ -117,7 +121,8 @@ template <class T, class D, class F>
 void for_each_array(HostFronts<T>& h, D& d, F&& f) {
   f(h.shapes, d.shapes), f(h.children, d.children), f(h.row_begin, d.row_begin), f(h.entry_col, d.entry_col);
   f(h.own_column, d.own_column), f(h.parent_col, d.parent_col), f(h.full_stair, d.full_stair);
-  f(h.full_own_slot, d.full_own_slot), f(h.full_cb_slot, d.full_cb_slot), f(h.values, d.values), f(h.exponents, d.exponents);
+  f(h.full_own_slot, d.full_own_slot), f(h.full_cb_slot, d.full_cb_slot), f(h.values, d.values),
+      f(h.exponents, d.exponents);
   for_each_made(h, d, f);
 }
 
@@ -157,9 +162,11 @@ HostFronts<T> fronts_of(const sparse::Symbolic& s, const std::vector<double>& va
     const auto narrow = [](Index i) { return static_cast<std::int32_t>(i); };
     FrontShape shape{};
     shape.columns = front.cols_begin, shape.first_row = front.first_row, shape.full_slots = front.cb_begin;
-    shape.children = front.child_begin, shape.child_count = narrow(front.child_count), shape.first_col = front.first_col;
+    shape.children = front.child_begin, shape.child_count = narrow(front.child_count),
+    shape.first_col = front.first_col;
     shape.rows_bound = narrow(front.rows_bound), shape.cols = narrow(front.cols), shape.pivots = narrow(front.pivots);
-    shape.own_rows = narrow(front.own_rows), shape.full_rows = narrow(front.rows), shape.cb_rows = narrow(front.cb_rows);
+    shape.own_rows = narrow(front.own_rows), shape.full_rows = narrow(front.rows),
+    shape.cb_rows = narrow(front.cb_rows);
     h.place(shape);
     for (Index r = front.first_row; r < front.first_row + front.own_rows; ++r)
       h.own_column[std::size_t(r)] = s.entry_col[std::size_t(s.row_begin[std::size_t(r)])];
@@ -195,8 +202,8 @@ inline FrontMatrixCase front_case(std::string name, const Triplets& a, bool merg
 }
 
 /// Trees deep and flat, tall and wide, fronts of one panel and of several; ranks full and not, so that fronts have
-/// other rows than the analysis says; zero rows; rows that run out. In a small run of random ones one of each kind, half
-/// as long and twice as dense.
+/// other rows than the analysis says; zero rows; rows that run out. In a small run of random ones one of each kind,
+/// half as long and twice as dense.
 inline std::vector<FrontMatrixCase> front_cases() {
   const auto random = [](Index rows, Index cols, double density, unsigned seed) {
     const Index part = small_run() ? 2 : 1;
@@ -204,7 +211,8 @@ inline std::vector<FrontMatrixCase> front_cases() {
   };
   std::vector<FrontMatrixCase> all;
   for (unsigned seed = 0; seed < 3; ++seed) {
-    const auto add = [&](unsigned seed_in_small, const std::string& name, const Triplets& a, bool merge, double tolerance) {
+    const auto add = [&](unsigned seed_in_small, const std::string& name, const Triplets& a, bool merge,
+                         double tolerance) {
       if (!small_run() || seed == seed_in_small)
         all.push_back(front_case(name + " " + std::to_string(seed), a, merge, tolerance));
     };
@@ -259,6 +267,7 @@ class FrontKernels : public Kernels<Case> {
   FrontTasks<B, Task> tasks(const HostFronts<T>& h, const std::vector<Task>& list) {
     return front_tasks<B>(h, list, this->upload(list));
   }
+
  public:
   template <class On, class Task>
   static FrontTasks<On, Task> front_tasks(const HostFronts<T>& h, const std::vector<Task>& list,
@@ -271,6 +280,7 @@ class FrontKernels : public Kernels<Case> {
     }
     return result;
   }
+
  protected:
   /// The reference's, on host memory.
   template <class Task>
@@ -325,7 +335,8 @@ class FrontKernels : public Kernels<Case> {
   }
   /// The same by the kernel for small fronts where they are small, by the others where not.
   template <class Queue, class F, class Tasks>
-  static void walk_level_whole(Queue& queue, HostFronts<T>& h, const F& fronts, std::size_t level, bool keep_q, Tasks&& list) {
+  static void walk_level_whole(Queue& queue, HostFronts<T>& h, const F& fronts, std::size_t level, bool keep_q,
+                               Tasks&& list) {
     std::vector<std::int32_t> small, large;
     for (const std::int32_t f : h.levels[level])
       (h.shape(f).rows_bound * h.all_cols(f) <= queue.front_whole_elements(T{}) ? small : large).push_back(f);

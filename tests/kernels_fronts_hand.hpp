@@ -16,7 +16,8 @@ struct HandFront {
   std::function<double(Index i, Index j, double random)> value = [](Index, Index, double random) { return random; };
 };
 
-/// Fronts without a tree, as they are when they have been assembled; values where the staircase has them, zeros elsewhere.
+/// Fronts without a tree, as they are when they have been assembled; values where the staircase has them, zeros
+/// elsewhere.
 template <class T>
 HostFronts<T> hand_made(const std::vector<HandFront>& fronts, std::int32_t rhs_cols, unsigned seed) {
   HostFronts<T> h;
@@ -100,7 +101,8 @@ inline std::vector<HandFront> deficient_fronts() {
     all.push_back({std::move(name), rows, cols, pivots, std::move(stair),
                    [zero](Index, Index j, double random) { return zero(j) ? 0.0 : random; }});
   };
-  zero_columns("borders", 150, 100, 97, full_stair(150, 100), [](Index j) { return j == 0 || j == 31 || j == 32 || j == 64 || j == 96; });
+  zero_columns("borders", 150, 100, 97, full_stair(150, 100),
+               [](Index j) { return j == 0 || j == 31 || j == 32 || j == 64 || j == 96; });
   zero_columns("a whole panel", 120, 100, 100, random_stair(120, 100, 4), [](Index j) { return j >= 32 && j < 64; });
   zero_columns("all", 90, 70, 40, full_stair(90, 70), [](Index) { return true; });
   zero_columns("all but the last", 60, 32, 32, even_stair(60, 32, 2), [](Index j) { return j < 31; });

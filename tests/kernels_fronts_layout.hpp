@@ -29,7 +29,8 @@ class FrontLayouts : public FrontKernels<Case> {
         EXPECT_EQ(h.state(f).r_rows, 0);
         EXPECT_EQ(h.state(f).cb_rows, 0);
         heights(f);
-        const FrontShape& shape = h.shape(f);  // its pivots have yet to be found: until then a kernel may use their place
+        const FrontShape& shape =
+            h.shape(f);  // its pivots have yet to be found: until then a kernel may use their place
         std::copy_n(before.pivot.begin() + shape.columns, shape.cols, h.pivot.begin() + shape.columns);
       }
       EXPECT_TRUE(same_bits(h.storage, before.storage) && same_bits(h.pivot, before.pivot) && same_bits(h.r, before.r));
@@ -63,8 +64,8 @@ TYPED_TEST(FrontLayouts, AreThoseOfTheAnalysisWithFullRank) {
   }
 }
 
-// With any heights of the children: as sparse::lay_out_rows has it; every row of S stands in one slot, and goes with its
-// row from front to front.
+// With any heights of the children: as sparse::lay_out_rows has it; every row of S stands in one slot, and goes with
+// its row from front to front.
 TYPED_TEST(FrontLayouts, FollowHeightsThatTheAnalysisDidNotExpect) {
   using T = typename TestFixture::T;
   std::mt19937 engine(3);
@@ -134,8 +135,8 @@ TYPED_TEST(FrontLayouts, AssembleFronts) {
         }
       }
       EXPECT_TRUE(same_bits(h.storage, before.storage)) << "storage around the fronts changed";
-      EXPECT_TRUE(same_bits(h.rhs, before.rhs) && same_bits(h.states, before.states) && same_bits(h.stair, before.stair) &&
-                  same_bits(h.cb_slot, before.cb_slot));
+      EXPECT_TRUE(same_bits(h.rhs, before.rhs) && same_bits(h.states, before.states) &&
+                  same_bits(h.stair, before.stair) && same_bits(h.cb_slot, before.cb_slot));
     }
   }
 }

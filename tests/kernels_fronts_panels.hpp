@@ -25,7 +25,8 @@ void expect_panel(const HostFronts<T>& before, const HostFronts<T>& after, Index
   Reference a(panel.height, n);
   for (Index j = 0; j < n; ++j) {
     for (Index i = 0; i < panel.height; ++i) a(i, j) = before.matrix(f, first + i, begin + j);
-    for (Index i = first + panel.height; i < rows; ++i) ASSERT_EQ(after.matrix(f, i, begin + j), T(0)) << i << ", " << j;
+    for (Index i = first + panel.height; i < rows; ++i)
+      ASSERT_EQ(after.matrix(f, i, begin + j), T(0)) << i << ", " << j;
   }
   const Reference qta = reflected(v, t, a);
   Index live = 0, live_pivots = 0;
@@ -125,7 +126,8 @@ class FrontPanels : public FrontKernels<Case> {
     this->q().factor_front_panels(fronts, this->tasks(h, list));
     this->to_host(fronts, h);
   }
-  void factor_and_update_on_host(HostFronts<T>& h, std::vector<FrontPanelTask> list, std::vector<FrontUpdateTask> updates) {
+  void factor_and_update_on_host(HostFronts<T>& h, std::vector<FrontPanelTask> list,
+                                 std::vector<FrontUpdateTask> updates) {
     this->reference_.factor_front_panels(on_host(h), this->host_tasks(h, list));
     this->reference_.update_fronts(on_host(h), this->host_tasks(h, updates));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contribution blocks that leave their fronts: packed in pieces, unpacked into parents, read packed by them; bit by bit.
+// Contribution blocks that leave their fronts: packed in pieces, unpacked into parents, read packed by them; bit by
+// bit.
 #pragma once
 
 #include "kernels_fronts_checks.hpp"
@@ -59,8 +60,7 @@ class FrontStaging : public FrontKernels<Case> {
     for (Index f = 0; f < h.count(); ++f)
       for (Index j = 0; j < h.shape(f).cols - h.shape(f).pivots; ++j)
         for (Index i = 0; i < std::min<Index>(j + 1, h.state(f).cb_rows); ++i)
-          h.storage[std::size_t(element(h, blocks, f, i, j))] =
-              h.r_of(f, h.state(f).r_rows + i, h.shape(f).pivots + j);
+          h.storage[std::size_t(element(h, blocks, f, i, j))] = h.r_of(f, h.state(f).r_rows + i, h.shape(f).pivots + j);
   }
   static void forget_front(HostFronts<T>& h, Index f) {
     const FrontShape& shape = h.shape(f);
@@ -70,8 +70,10 @@ class FrontStaging : public FrontKernels<Case> {
     forget(shape.matrix, std::int64_t{shape.ld} * h.all_cols(f));
     forget(shape.corner, std::int64_t{h.panel} * shape.cols);
   }
-  /// What parents of a level must hold when everything has been assembled; their columns of right-hand sides are left out.
-  static void expect_assembled(const HostFronts<T>& tree, const HostFronts<T>& h, const std::vector<std::int32_t>& parents) {
+  /// What parents of a level must hold when everything has been assembled; their columns of right-hand sides are left
+  /// out.
+  static void expect_assembled(const HostFronts<T>& tree, const HostFronts<T>& h,
+                               const std::vector<std::int32_t>& parents) {
     for (const std::int32_t f : parents) {
       const Reference expected = assembled(tree, f);
       for (Index j = 0; j < h.shape(f).cols; ++j)

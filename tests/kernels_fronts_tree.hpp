@@ -211,9 +211,10 @@ TYPED_TEST(FrontTrees, StayAsTheyAreUnderAConditionThatIsNotMet) {
   }
   this->to_host(fronts, h);
   EXPECT_TRUE(same_bits(h.storage, before.storage) && same_bits(h.r, before.r) && same_bits(h.rhs, before.rhs) &&
-              same_bits(h.states, before.states) && same_bits(h.panels, before.panels) && same_bits(h.stair, before.stair) &&
-              same_bits(h.pivot, before.pivot) && same_bits(h.own_slot, before.own_slot) &&
-              same_bits(h.cb_slot, before.cb_slot) && same_bits(h.row_ids, before.row_ids));
+              same_bits(h.states, before.states) && same_bits(h.panels, before.panels) &&
+              same_bits(h.stair, before.stair) && same_bits(h.pivot, before.pivot) &&
+              same_bits(h.own_slot, before.own_slot) && same_bits(h.cb_slot, before.cb_slot) &&
+              same_bits(h.row_ids, before.row_ids));
 }
 
 }  // namespace qrane::backend::test

@@ -110,7 +110,8 @@ class FrontUpdates : public FrontKernels<Case> {
         }
       }
       EXPECT_TRUE(same_bits(kept.storage, h.storage)) << "more than the given columns changed";
-      EXPECT_TRUE(same_bits(kept.states, h.states) && same_bits(kept.panels, h.panels) && same_bits(kept.pivot, h.pivot));
+      EXPECT_TRUE(same_bits(kept.states, h.states) && same_bits(kept.panels, h.panels) &&
+                  same_bits(kept.pivot, h.pivot));
       h.storage = after.storage;
     }
   }
@@ -121,8 +122,8 @@ TYPED_TEST_SUITE(FrontUpdates, KernelTypes);
 template <class T>
 HostFronts<T> long_fronts(std::int32_t rows, std::int32_t cols) {
   const std::int32_t wide = small_run() ? 230 : 700, tall = small_run() ? rows / 5 : rows;
-  return hand_made<T>({{"wide", 100, wide, 90, random_stair(100, wide, 7)}, {"tall", tall, cols, 130, full_stair(tall, cols)}},
-                      1, 2);
+  return hand_made<T>(
+      {{"wide", 100, wide, 90, random_stair(100, wide, 7)}, {"tall", tall, cols, 130, full_stair(tall, cols)}}, 1, 2);
 }
 
 TYPED_TEST(FrontUpdates, AreProductsWithTheReflectors) {
@@ -156,7 +157,8 @@ TYPED_TEST(FrontUpdates, ByPairsAreTheProductsOfBoth) {
 
 TYPED_TEST(FrontUpdates, LeaveNaNInItsColumn) {
   using T = typename TestFixture::T;
-  HostFronts<T> h = hand_made<T>({{"a", 90, 150, 80, even_stair(90, 150, 2)}, {"b", 90, 40, 40, full_stair(90, 40)}}, 2, 4);
+  HostFronts<T> h =
+      hand_made<T>({{"a", 90, 150, 80, even_stair(90, 150, 2)}, {"b", 90, 40, 40, full_stair(90, 40)}}, 2, 4);
   const std::vector<FrontUpdateTask> list = this->factor_on_host(h, 0);
   HostFronts<T> clean = h;
   h.matrix(0, 11, 77) = std::numeric_limits<T>::quiet_NaN();

@@ -9,8 +9,9 @@ struct Shape {
 };
 
 inline std::vector<Shape> movement_shapes() {
-  return {{0, 0},   {0, 3},      {3, 0},         {1, 1},           {1, 37},      {31, 1, 2},      {32, 5}, {33, 17, 3},
-          {63, 64}, {65, 31, 7}, {257, 3, 1, 2}, {5, 1031, 0, 1},  {8, 8, 0, 67, 5}, {1021, 2, 3, 3}, {16, 16, 1, 4, 9}};
+  return {{0, 0},         {0, 3},          {3, 0},           {1, 1},          {1, 37},
+          {31, 1, 2},     {32, 5},         {33, 17, 3},      {63, 64},        {65, 31, 7},
+          {257, 3, 1, 2}, {5, 1031, 0, 1}, {8, 8, 0, 67, 5}, {1021, 2, 3, 3}, {16, 16, 1, 4, 9}};
 }
 
 TYPED_TEST(Kernels, AllocatesUploadsAndReleases) {
@@ -103,7 +104,8 @@ TYPED_TEST(Kernels, CopiesRowsByLists) {
       const Index count = s.rows - s.rows / 3;
       const typename TestFixture::template Pointer<std::int64_t> no_list{};
       auto da = this->upload(a), db = this->upload(b);
-      this->q().copy_rows(da, lists & 1 ? this->upload(from) : no_list, db, lists & 2 ? this->upload(to) : no_list, count);
+      this->q().copy_rows(da, lists & 1 ? this->upload(from) : no_list, db, lists & 2 ? this->upload(to) : no_list,
+                          count);
       b = this->download(db, b);
       this->expect_canaries(b);
       HostMatrix<T> expected = before;
@@ -142,7 +144,8 @@ TYPED_TEST(Kernels, NarrowsAndWidens) {
 
 TYPED_TEST(Kernels, ReducesInWideAndRepeats) {
   using T = typename TestFixture::T;
-  for (const Shape& s : std::vector<Shape>{{0, 0}, {0, 5}, {1, 1}, {31, 2, 5}, {33, 33}, {3, 2003}, {10007, 3, 1}, {641, 130}}) {
+  for (const Shape& s :
+       std::vector<Shape>{{0, 0}, {0, 5}, {1, 1}, {31, 2, 5}, {33, 33}, {3, 2003}, {10007, 3, 1}, {641, 130}}) {
     SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
     HostMatrix<T> a(s.rows, s.cols, s.slack);
     a.random(6);
@@ -181,7 +184,8 @@ TYPED_TEST(Kernels, FindsTheFirstNumberThatIsNotFinite) {
     Index i, j;
   };
   for (const Shape& s : std::vector<Shape>{{1, 1}, {33, 65, 2}, {4099, 3}, {2, 700}})
-    for (const Spot& spot : std::vector<Spot>{{-1, -1}, {0, 0}, {s.rows - 1, 0}, {0, s.cols - 1}, {s.rows - 1, s.cols - 1}}) {
+    for (const Spot& spot :
+         std::vector<Spot>{{-1, -1}, {0, 0}, {s.rows - 1, 0}, {0, s.cols - 1}, {s.rows - 1, s.cols - 1}}) {
       HostMatrix<T> a(s.rows, s.cols, s.slack);
       a.random(7);
       if (spot.i >= 0) {
@@ -193,7 +197,8 @@ TYPED_TEST(Kernels, FindsTheFirstNumberThatIsNotFinite) {
       auto scratch = this->scratch();
       auto result = this->upload(std::vector<double>(1));
       this->q().first_not_finite(da, position, scratch);
-      EXPECT_EQ(this->download(position, 3), (std::vector<std::int64_t>{spot.i, spot.j, 7})) << s.rows << " x " << s.cols;
+      EXPECT_EQ(this->download(position, 3), (std::vector<std::int64_t>{spot.i, spot.j, 7}))
+          << s.rows << " x " << s.cols;
       this->q().max_abs(da, result, scratch);
       EXPECT_EQ(std::isnan(this->download(result, 1)[0]), spot.i >= 0);
     }

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #if QRANE_WITH_OPENCL
-#include "backend/opencl/queue.hpp"
+#include "opencl/queue/queue.hpp"
 
 namespace qrane::backend::test {
 
@@ -136,7 +136,8 @@ TEST(OpenClSmallDevice, WithoutDoublePrecision) {
   EXPECT_FALSE(queue.limits(1.0).has_double);
   EXPECT_EQ(queue.limits(1.0f).max_cholesky, 0);
   // Numbers that must survive the conversion between float and the doubles in memory, bit by bit.
-  const std::vector<float> values = {0.0f, -0.0f, 1.0f, -3.25f, 1e-40f, -1e-45f, 3e38f, 1.17549435e-38f, INFINITY, 0.1f};
+  const std::vector<float> values = {0.0f,  -0.0f,           1.0f,     -3.25f, 1e-40f, -1e-45f,
+                                     3e38f, 1.17549435e-38f, INFINITY, 0.1f};
   const Index n = static_cast<Index>(values.size());
   auto single = cast_pointer<float>(queue.allocate(n * 4));
   auto wide = cast_pointer<double>(queue.allocate(n * 8));

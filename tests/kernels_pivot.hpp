@@ -28,7 +28,7 @@ TYPED_TEST(Kernels, FactorsWithPivots) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue& queue, const PivotedFactor<B, T>& task, Scratch<B> scratch) {
+  if constexpr (requires(Queue & queue, const PivotedFactor<B, T>& task, Scratch<B> scratch) {
                   queue.pivoted_factor(task, scratch);
                 }) {
     using Sizes = std::vector<std::tuple<Index, Index, Index>>;

@@ -91,8 +91,17 @@ TYPED_TEST(Kernels, SolvesTriangularSystems) {
 TYPED_TEST(Kernels, FormsTheGramMatrixAndMultipliesWide) {
   using T = typename TestFixture::T;
   const Wide wide_roundoff = this->q().limits(T{}).has_double ? unit_roundoff<double> : unit_roundoff<float>;
-  for (const Shape& s : some_of<Shape>({{1, 1}, {5, 1, 1}, {33, 8}, {100, 31, 3}, {2500, 65}, {9001, 12, 1}, {3000, 33},
-                                        {1500, 130, 1}, {1300, 150, 2}, {200, 192}, {197, 192, 3}},
+  for (const Shape& s : some_of<Shape>({{1, 1},
+                                        {5, 1, 1},
+                                        {33, 8},
+                                        {100, 31, 3},
+                                        {2500, 65},
+                                        {9001, 12, 1},
+                                        {3000, 33},
+                                        {1500, 130, 1},
+                                        {1300, 150, 2},
+                                        {200, 192},
+                                        {197, 192, 3}},
                                        3)) {
     SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
     const Index m = s.rows, n = s.cols;

@@ -6,9 +6,13 @@
 namespace qrane::backend::test {
 
 template <class B, class T>
-concept ReflectsPanels = requires(typename B::Queue& q, ReflectPanel<B, T> p, Scratch<B> s) { q.reflect_panel(p, s); };
+concept ReflectsPanels = requires(typename B::Queue& q, ReflectPanel<B, T> p, Scratch<B> s) {
+  q.reflect_panel(p, s);
+};
 template <class B, class T>
-concept FactorsPanels = requires(typename B::Queue& q, HouseholderPanel<B, T> p) { q.householder_panel(p); };
+concept FactorsPanels = requires(typename B::Queue& q, HouseholderPanel<B, T> p) {
+  q.householder_panel(p);
+};
 
 /// A panel's three results, on the host; matrix k of a batch.
 template <class T>
@@ -127,8 +131,8 @@ TYPED_TEST(Kernels, ReflectsPanelsThroughTheGramMatrix) {
           this->expect_canaries(t);
           this->expect_canaries(v);
           this->expect_canaries(y);
-          const bool singular = kind == int(PanelKind::zero) || (n > 1 && (kind == int(PanelKind::zero_columns) ||
-                                                                            kind == int(PanelKind::dependent)));
+          const bool singular = kind == int(PanelKind::zero) ||
+                                (n > 1 && (kind == int(PanelKind::zero_columns) || kind == int(PanelKind::dependent)));
           if (limit < 0 || singular) {
             EXPECT_TRUE(refused);
           } else if (kind == int(PanelKind::random)) {

@@ -65,7 +65,7 @@ TYPED_TEST(Kernels, TakesAFusedRobustPcaStep) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue& q, const RobustPcaStep<B, T>& step, Scratch<B> s) { q.robust_pca_step(step, s); }) {
+  if constexpr (requires(Queue & q, const RobustPcaStep<B, T>& step, Scratch<B> s) { q.robust_pca_step(step, s); }) {
     for (const Shape& s : std::vector<Shape>{{1, 1}, {33, 7, 2}, {100, 33}, {1003, 65, 1}, {517, 100}, {64, 128, 4}}) {
       SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
       HostMatrix<T> m(s.rows, s.cols, s.slack), x(s.rows, s.cols, s.slack), y(s.rows, s.cols, s.slack);
@@ -120,10 +120,19 @@ TYPED_TEST(Kernels, MultipliesByAnyMatrix) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue& q, DeviceMatrix<B, T> a, DeviceMatrix<B, double> w) { q.multiply_full(a, w, a); }) {
-    for (const Shape& s :
-         std::vector<Shape>{{1, 1}, {70, 3, 1}, {33, 32}, {129, 40, 3}, {77, 65}, {200, 100}, {517, 101}, {64, 128},
-                            {150, 129, 1}, {400, 160}, {517, 190, 2}, {200, 192}}) {
+  if constexpr (requires(Queue & q, DeviceMatrix<B, T> a, DeviceMatrix<B, double> w) { q.multiply_full(a, w, a); }) {
+    for (const Shape& s : std::vector<Shape>{{1, 1},
+                                             {70, 3, 1},
+                                             {33, 32},
+                                             {129, 40, 3},
+                                             {77, 65},
+                                             {200, 100},
+                                             {517, 101},
+                                             {64, 128},
+                                             {150, 129, 1},
+                                             {400, 160},
+                                             {517, 190, 2},
+                                             {200, 192}}) {
       SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
       if (s.cols > this->q().max_multiply_full()) continue;
       HostMatrix<T> a(s.rows, s.cols, s.slack), q(s.rows, s.cols, s.slack + 1);
@@ -148,7 +157,7 @@ TYPED_TEST(Kernels, MultipliesByAnyMatrix) {
 TYPED_TEST(Kernels, JudgesARobustPcaIteration) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue& q, const RobustPcaVerdict<B>& verdict) { q.robust_pca_verdict(verdict); }) {
+  if constexpr (requires(Queue & q, const RobustPcaVerdict<B>& verdict) { q.robust_pca_verdict(verdict); }) {
     enum Kind { converged, residual_large, moved, nan, kinds };
     for (int kind = 0; kind < kinds; ++kind)
       for (const bool settle : {false, true}) {

@@ -11,10 +11,10 @@ struct Wavefronts {
 inline std::vector<Wavefronts> rotation_shapes() {
   std::vector<Wavefronts> shapes;
   for (Index waves : {1, 2, 4, 8, 16}) {
-    shapes.push_back({waves, 1 + waves, 1, 3});        // one step
-    shapes.push_back({waves, 7, 6, 1});                // every column full, fewer of them than waves for the widest
-    shapes.push_back({waves, 40 + waves, 40, 65});     // the last columns a triangle
-    shapes.push_back({waves, 100, 99, 129});           // every column full
+    shapes.push_back({waves, 1 + waves, 1, 3});         // one step
+    shapes.push_back({waves, 7, 6, 1});                 // every column full, fewer of them than waves for the widest
+    shapes.push_back({waves, 40 + waves, 40, 65});      // the last columns a triangle
+    shapes.push_back({waves, 100, 99, 129});            // every column full
     shapes.push_back({waves, 70 + 2 * waves, 70, 40});  // columns that the fronts do not reach
   }
   return shapes;
@@ -49,7 +49,8 @@ Reference turned(Reference x, const std::vector<T>& cs, const Wavefronts& shape)
 TYPED_TEST(Kernels, MakesRotationsThatTriangularizeAStrip) {
   using T = typename TestFixture::T;
   for (const Wavefronts& shape : rotation_shapes()) {
-    SCOPED_TRACE(testing::Message() << shape.waves << " waves, " << shape.cols << " columns, " << shape.heights << " steps");
+    SCOPED_TRACE(testing::Message() << shape.waves << " waves, " << shape.cols << " columns, " << shape.heights
+                                    << " steps");
     HostMatrix<T> strip = strip_for<T>(shape, 31);
     strip(0, shape.cols / 2) = 0;
     const Reference before = to_reference(strip);

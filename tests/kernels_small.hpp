@@ -223,7 +223,7 @@ inline Reference upper_of(const HostMatrix<double>& r) {
 TYPED_TEST(Kernels, DecomposesASmallTriangle) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue& queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
+  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
     for (const Index n : some_of<Index>({1, 2, 3, 7, 32, 33, 65, 100}, 3))
       for (const Spectrum kind : in_turn({Spectrum::random, Spectrum::identity, Spectrum::zero, Spectrum::deficient,
                                           Spectrum::clustered, Spectrum::graded})) {
@@ -284,7 +284,7 @@ TYPED_TEST(Kernels, DecomposesASmallTriangle) {
 TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue& queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
+  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
     using Product = typename SmallSvd<B>::Product;
     for (const Index n : small_run() ? std::vector<Index>{7, 33} : std::vector<Index>{1, 2, 7, 33, 100})
       for (const Spectrum kind :
@@ -331,8 +331,7 @@ TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
           }
           const Reference expected = multiply(weighted, false, whiten ? identity : basis, !whiten);
           for (Index j = 0; j < n; ++j)
-            for (Index i = 0; i < n; ++i)
-              this->expect_close(product(i, j), expected(i, j), tolerance, "the product");
+            for (Index i = 0; i < n; ++i) this->expect_close(product(i, j), expected(i, j), tolerance, "the product");
         }
       }
   } else {
@@ -344,9 +343,10 @@ TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
 TYPED_TEST(Kernels, DecomposesAGramMatrixOfAnySpectrum) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue& queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
-    const std::vector<Index> sizes = small_run() ? std::vector<Index>{30, 100, 140}
-                                                 : std::vector<Index>{24, 33, 64, 65, 100, 104, 105, 128, 129, 192, 200};
+  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
+    const std::vector<Index> sizes = small_run()
+                                         ? std::vector<Index>{30, 100, 140}
+                                         : std::vector<Index>{24, 33, 64, 65, 100, 104, 105, 128, 129, 192, 200};
     for (const Index n : sizes)
       for (const Spectrum kind : in_turn({Spectrum::random, Spectrum::identity, Spectrum::zero, Spectrum::deficient,
                                           Spectrum::clustered, Spectrum::graded})) {

@@ -2,7 +2,7 @@
 // Chains of orthogonal blocks over the columns of X, where a backend has them. Included by kernels_test.hpp.
 #pragma once
 
-#include "backend/wide_sweep.hpp"
+#include "vocabulary/wide_sweep.hpp"
 
 namespace qrane::backend::test {
 
@@ -37,17 +37,24 @@ std::vector<T> random_chain(const SweepShape& s, Index stride) {
 
 /// What `Sweep` says, element by element.
 template <class T>
-void sweep_by_loops(Reference& x, Reference& carry, const T* h, const SweepShape& s, Index first, Index shift, bool down) {
+void sweep_by_loops(Reference& x, Reference& carry, const T* h, const SweepShape& s, Index first, Index shift,
+                    bool down) {
   const Index blocks = (s.cols + s.block - 1) / s.block;
   for (Index step = 0; step < blocks; ++step) {
     const Index j = down ? step : blocks - 1 - step, w = std::min(s.block, s.cols - j * s.block), order = w + s.p;
     const T* block = h + j * (s.block + s.p) * (s.block + s.p);
     for (Index i = 0; i < x.rows; ++i) {
       std::vector<Wide> from, to(static_cast<std::size_t>(order), 0);
-      const auto take_x = [&] { for (Index c = 0; c < w; ++c) from.push_back(x(i, first + j * s.block + c)); };
-      const auto take_carry = [&] { for (Index c = 0; c < s.p; ++c) from.push_back(carry(i, c)); };
-      if (down) take_carry(), take_x();
-      else take_x(), take_carry();
+      const auto take_x = [&] {
+        for (Index c = 0; c < w; ++c) from.push_back(x(i, first + j * s.block + c));
+      };
+      const auto take_carry = [&] {
+        for (Index c = 0; c < s.p; ++c) from.push_back(carry(i, c));
+      };
+      if (down)
+        take_carry(), take_x();
+      else
+        take_x(), take_carry();
       for (Index c = 0; c < order; ++c)
         for (Index r = 0; r < order; ++r)
           to[static_cast<std::size_t>(c)] += from[static_cast<std::size_t>(r)] * Wide(block[r + c * order]);
@@ -59,9 +66,13 @@ void sweep_by_loops(Reference& x, Reference& carry, const T* h, const SweepShape
 }
 
 template <class Queue, class B, class T>
-concept SweepsInDouble = requires(Queue& queue, const WideSweep<B, T>& task) { queue.wide_sweep(task); };
+concept SweepsInDouble = requires(Queue& queue, const WideSweep<B, T>& task) {
+  queue.wide_sweep(task);
+};
 template <class Queue, class B, class T>
-concept Sweeps = SweepsInDouble<Queue, B, T> || requires(Queue& queue, const Sweep<B, T>& task) { queue.sweep(task); };
+concept Sweeps = SweepsInDouble<Queue, B, T> || requires(Queue& queue, const Sweep<B, T>& task) {
+  queue.sweep(task);
+};
 
 /// The task with its blocks h, in whatever scalar the backend takes them.
 template <class B, class T, class Test, class Queue>
@@ -81,7 +92,8 @@ void check_sweep(Test& test, Queue& queue, const SweepShape& s, bool down, bool 
   const Index first = s.p + 3, shift = shifted ? (down ? -s.p : s.p) : 0;
   const Index blocks = (s.cols + s.block - 1) / s.block;
   const Index stride = blocks * (s.block + s.p) * (s.block + s.p) + slack;
-  HostMatrix<T> x(s.rows, s.cols + 2 * s.p + 4 + first, slack, s.count, slack), carry(s.rows, s.p, slack, s.count, 2 * slack);
+  HostMatrix<T> x(s.rows, s.cols + 2 * s.p + 4 + first, slack, s.count, slack),
+      carry(s.rows, s.p, slack, s.count, 2 * slack);
   x.random(92);
   carry.random(93);
   const std::vector<T> h = random_chain<T>(s, stride);
@@ -115,8 +127,9 @@ void check_sweep(Test& test, Queue& queue, const SweepShape& s, bool down, bool 
     };
     for (Index i = 0; i < s.rows; ++i) {
       for (Index c = 0; c < x.cols; ++c) {
-        ASSERT_TRUE(close(x_out(i, c, k), x_expected(i, c), i)) << "X " << i << ", " << c << " of matrix " << k << ": "
-                                                               << x_out(i, c, k) << ", not " << double(x_expected(i, c));
+        ASSERT_TRUE(close(x_out(i, c, k), x_expected(i, c), i))
+            << "X " << i << ", " << c << " of matrix " << k << ": " << x_out(i, c, k) << ", not "
+            << double(x_expected(i, c));
         x_around(i, c, k) = x(i, c, k);
       }
       for (Index c = 0; c < s.p; ++c) {
@@ -132,15 +145,26 @@ TYPED_TEST(Kernels, SweepsChainsOverColumns) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   if constexpr (Sweeps<typename TestFixture::Queue, B, T>) {
-    for (const SweepShape& s : std::vector<SweepShape>{
-             {1, 1, 1, 1, 1},     {17, 64, 32, 1, 1},  {16, 70, 32, 2, 3},   {100, 33, 8, 3, 1},  {203, 95, 32, 8, 2},
-             {64, 96, 16, 16, 1}, {515, 96, 32, 16, 2}, {90, 130, 32, 32, 1}, {33, 61, 31, 31, 1}, {70, 100, 32, 64, 1},
-             {250, 40, 7, 47, 1}, {16, 0, 32, 4, 1},   {0, 64, 32, 4, 1},    {small_run() ? 300 : 2100, 64, 32, 32, 1}, {5, 3, 32, 20, 70}})
+    for (const SweepShape& s : std::vector<SweepShape>{{1, 1, 1, 1, 1},
+                                                       {17, 64, 32, 1, 1},
+                                                       {16, 70, 32, 2, 3},
+                                                       {100, 33, 8, 3, 1},
+                                                       {203, 95, 32, 8, 2},
+                                                       {64, 96, 16, 16, 1},
+                                                       {515, 96, 32, 16, 2},
+                                                       {90, 130, 32, 32, 1},
+                                                       {33, 61, 31, 31, 1},
+                                                       {70, 100, 32, 64, 1},
+                                                       {250, 40, 7, 47, 1},
+                                                       {16, 0, 32, 4, 1},
+                                                       {0, 64, 32, 4, 1},
+                                                       {small_run() ? 300 : 2100, 64, 32, 32, 1},
+                                                       {5, 3, 32, 20, 70}})
       for (const int way : in_turn(numbers(8))) {
         if (s.p > this->q().max_sweep_carry(T{}) || s.block > this->q().max_sweep_block(T{})) continue;
         const bool down = way & 1, inside = (way & 2) && s.cols >= s.p, shifted = way & 4;
-        SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols << " block " << s.block << " p " << s.p << " count "
-                                        << s.count << " way " << way);
+        SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols << " block " << s.block << " p " << s.p
+                                        << " count " << s.count << " way " << way);
         check_sweep<B, T>(*this, this->q(), s, down, inside, shifted, way % 3);
         if (this->HasFatalFailure()) return;
       }
@@ -175,7 +199,8 @@ TYPED_TEST(Kernels, SweepsWithNarrowCarriesAndUnderConditions) {
     const HostMatrix<T> carried = this->download(task.carry_out, narrow);
     for (Index i = 0; i < s.rows; ++i)
       for (Index c = 0; c < 3; ++c)
-        ASSERT_LE(std::fabs(carried(i, c) - (c < 2 ? carry(i, c) : narrow(i, c))), 2000 * unit_roundoff<T>) << i << ", " << c;
+        ASSERT_LE(std::fabs(carried(i, c) - (c < 2 ? carry(i, c) : narrow(i, c))), 2000 * unit_roundoff<T>)
+            << i << ", " << c;
   }
 }
 

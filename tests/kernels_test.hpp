@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the vocabulary (src/backend/kernels.hpp), member by member, on one backend in float and double.
+// Tests of the vocabulary (src/vocabulary/kernels.hpp), member by member, on one backend in float and double.
 // A backend's file (kernels_cpu_test.cpp, ...) defines
 //     using KernelTypes = testing::Types<std::tuple<B, float>, std::tuple<B, double>>;
 //     std::unique_ptr<Queue> make_queue(std::string& reason);   // null, and why, where there is no device
@@ -22,9 +22,9 @@
 
 #include <qrane/error.hpp>
 
-#include "backend/kernels.hpp"
-#include "backend/sketch.hpp"
 #include "support/small_run.hpp"
+#include "vocabulary/kernels.hpp"
+#include "vocabulary/sketch.hpp"
 
 namespace qrane::backend::test {
 
@@ -46,8 +46,12 @@ struct HostMatrix {
   std::vector<T> data;
 
   HostMatrix(Index rows_, Index cols_, Index slack = 0, Index count_ = 1, Index stride_slack = 0)
-      : rows(rows_), cols(cols_), ld(std::max<Index>(1, rows_) + slack), stride(ld * cols_ + stride_slack),
-        count(count_), data(static_cast<std::size_t>(2 * pad + stride * count_), canary<T>) {}
+      : rows(rows_),
+        cols(cols_),
+        ld(std::max<Index>(1, rows_) + slack),
+        stride(ld * cols_ + stride_slack),
+        count(count_),
+        data(static_cast<std::size_t>(2 * pad + stride * count_), canary<T>) {}
 
   T& operator()(Index i, Index j, Index b = 0) { return data[static_cast<std::size_t>(pad + i + j * ld + b * stride)]; }
   const T& operator()(Index i, Index j, Index b = 0) const {
@@ -89,8 +93,7 @@ inline Reference multiply(const Reference& a, bool transpose_a, const Reference&
   Reference c(m, transpose_b ? b.rows : b.cols);
   for (Index j = 0; j < c.cols; ++j)
     for (Index l = 0; l < k; ++l)
-      for (Index i = 0; i < m; ++i)
-        c(i, j) += (transpose_a ? a(l, i) : a(i, l)) * (transpose_b ? b(j, l) : b(l, j));
+      for (Index i = 0; i < m; ++i) c(i, j) += (transpose_a ? a(l, i) : a(i, l)) * (transpose_b ? b(j, l) : b(l, j));
   return c;
 }
 
@@ -218,19 +221,19 @@ TYPED_TEST_SUITE(Kernels, KernelTypes);
 
 }  // namespace qrane::backend::test
 
-#include "kernels_movement.hpp"
-#include "kernels_products.hpp"
-#include "kernels_panels.hpp"
-#include "kernels_pivot.hpp"
-#include "kernels_small.hpp"
-#include "kernels_robust_pca.hpp"
-#include "kernels_reflect.hpp"
-#include "kernels_update.hpp"
-#include "kernels_sweep.hpp"
 #include "kernels_batch.hpp"
-#include "kernels_rotate.hpp"
 #include "kernels_fronts_layout.hpp"
 #include "kernels_fronts_panels.hpp"
 #include "kernels_fronts_staging.hpp"
 #include "kernels_fronts_tree.hpp"
 #include "kernels_fronts_updates.hpp"
+#include "kernels_movement.hpp"
+#include "kernels_panels.hpp"
+#include "kernels_pivot.hpp"
+#include "kernels_products.hpp"
+#include "kernels_reflect.hpp"
+#include "kernels_robust_pca.hpp"
+#include "kernels_rotate.hpp"
+#include "kernels_small.hpp"
+#include "kernels_sweep.hpp"
+#include "kernels_update.hpp"

@@ -9,7 +9,8 @@ struct NormalFactor {
   Reference r, d;
   std::vector<Wide> squares;
 
-  NormalFactor(const Reference& a, const Reference& b) : r(multiply(a, true, a, false)), d(multiply(a, true, b, false)) {
+  NormalFactor(const Reference& a, const Reference& b)
+      : r(multiply(a, true, a, false)), d(multiply(a, true, b, false)) {
     for (Index j = 0; j < r.cols; ++j)
       for (Index i = 0; i <= j; ++i) {
         for (Index k = 0; k < i; ++k) r(i, j) -= r(k, i) * r(k, j);
@@ -44,8 +45,16 @@ struct UpdateProblem {
   std::vector<double> squares;
 
   UpdateProblem(Index n_, Index nrhs_, Index count_, Index in_, Index out_)
-      : n(n_), nrhs(nrhs_), count(count_), in(in_), out(out_), kept(3 * n_ + 20), a(out + kept + in, n, 3, count, 1),
-        b(out + kept + in, nrhs, 1, count), r(n, n, 2, count, 3), d(n, nrhs, 0, count, 2) {
+      : n(n_),
+        nrhs(nrhs_),
+        count(count_),
+        in(in_),
+        out(out_),
+        kept(3 * n_ + 20),
+        a(out + kept + in, n, 3, count, 1),
+        b(out + kept + in, nrhs, 1, count),
+        r(n, n, 2, count, 3),
+        d(n, nrhs, 0, count, 2) {
     a.random(81);
     b.random(82);
   }
@@ -81,8 +90,10 @@ struct UpdateProblem {
     for (Index j = 0; j < n; ++j) {
       const Wide tolerance = u * column_norm(f.r, j) + least;
       for (Index i = 0; i < n; ++i) {
-        if (i > j) ASSERT_EQ(r(i, j, k), canary<T>) << "below the diagonal";
-        else ASSERT_LE(std::fabs(r(i, j, k) - f.r(i, j)), tolerance) << "R " << i << ", " << j << " of " << n;
+        if (i > j)
+          ASSERT_EQ(r(i, j, k), canary<T>) << "below the diagonal";
+        else
+          ASSERT_LE(std::fabs(r(i, j, k) - f.r(i, j)), tolerance) << "R " << i << ", " << j << " of " << n;
       }
     }
     for (Index j = 0; j < nrhs; ++j) {
@@ -90,7 +101,8 @@ struct UpdateProblem {
       const Wide norm = std::sqrt(square + column_norm(f.d, j) * column_norm(f.d, j));
       for (Index i = 0; i < n; ++i)
         ASSERT_LE(std::fabs(d(i, j, k) - f.d(i, j)), u * norm + least) << "d " << i << ", " << j;
-      ASSERT_LE(std::fabs(squares[static_cast<std::size_t>(k * nrhs + j)] - square), u * norm * norm) << "squares " << j;
+      ASSERT_LE(std::fabs(squares[static_cast<std::size_t>(k * nrhs + j)] - square), u * norm * norm)
+          << "squares " << j;
     }
   }
 };
@@ -118,7 +130,9 @@ std::vector<std::int32_t> update_rows(Test& test, Queue& queue, UpdateProblem<T>
 }
 
 template <class Queue, class B, class T>
-concept UpdatesRows = requires(Queue& queue, const RowUpdate<B, T>& task) { queue.update_rows(task); };
+concept UpdatesRows = requires(Queue& queue, const RowUpdate<B, T>& task) {
+  queue.update_rows(task);
+};
 
 TYPED_TEST(Kernels, UpdatesRowsOfSmallFactors) {
   using T = typename TestFixture::T;
@@ -127,16 +141,23 @@ TYPED_TEST(Kernels, UpdatesRowsOfSmallFactors) {
     constexpr int wide = std::numeric_limits<T>::max_exponent - 12;
     constexpr int denormal = std::numeric_limits<T>::min_exponent - 12;
     for (Index n : {1, 2, 5, 32, 33, 64, 100, 128})
-      for (const auto& [in, out, nrhs, count] : std::vector<std::tuple<Index, Index, Index, Index>>{
-               {1, 0, 1, 1}, {0, 1, 1, 1}, {1, 1, 0, 1}, {1, 1, 2, 3},
-               {2, 0, 3, 1}, {4, 3, 40, 2}, {11, 2, 1, 1}, {0, 0, 1, 1}})
+      for (const auto& [in, out, nrhs, count] : std::vector<std::tuple<Index, Index, Index, Index>>{{1, 0, 1, 1},
+                                                                                                    {0, 1, 1, 1},
+                                                                                                    {1, 1, 0, 1},
+                                                                                                    {1, 1, 2, 3},
+                                                                                                    {2, 0, 3, 1},
+                                                                                                    {4, 3, 40, 2},
+                                                                                                    {11, 2, 1, 1},
+                                                                                                    {0, 0, 1, 1}})
         for (int scales = 0; scales < 3; ++scales) {
           if (n > 64 ? scales > 0 || count == 3 : scales > 0 && nrhs > 3) continue;
           SCOPED_TRACE(testing::Message()
                        << "n " << n << " in " << in << " out " << out << " nrhs " << nrhs << " scales " << scales);
           UpdateProblem<T> p(n, nrhs, count, in, out);
           if (scales == 1)  // all that the type has, side by side
-            p.scale([](Index j) { return j % 3 == 0 ? wide : j % 3 == 1 ? -wide : 0; },
+            p.scale([](Index j) { return j % 3 == 0   ? wide
+                                         : j % 3 == 1 ? -wide
+                                                      : 0; },
                     sizeof(T) == 4 ? wide / 2 : wide / 3);
           if (scales == 2) p.scale([](Index) { return denormal; }, 0);
           p.factor();

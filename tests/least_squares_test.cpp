@@ -147,7 +147,7 @@ TYPED_TEST(LeastSquares, RankDeficiencyIsReportedAndSolvedAsAsked) {
         SCOPED_TRACE(std::string(name) + ", " + to_string(s));
         const auto a = input.make(s.rows, s.cols, 6);
         const Index k = std::min(s.rows, s.cols);
-        const Index rank = std::string(name) == "ones" ? 1
+        const Index rank = std::string(name) == "ones"                  ? 1
                            : std::string(name) == "product of low rank" ? hostile::product_rank(s.rows, s.cols)
                                                                         : std::min(s.rows, (s.cols + 1) / 2);
         const auto b = random_normal<T>(s.rows, 3, 7);
@@ -191,7 +191,8 @@ TYPED_TEST(LeastSquares, RankDeficiencyIsReportedAndSolvedAsAsked) {
 /// The tolerance moves the decision; what is cut is solved as a smaller problem.
 TYPED_TEST(LeastSquares, ToleranceDecidesTheRank) {
   using T = typename TypeParam::Scalar;
-  const auto a = with_singular_values<T>(50, 6, [](Index j, Index) { return j < 4 ? 1.0 : 1e-4; }, 8);
+  const auto a = with_singular_values<T>(
+      50, 6, [](Index j, Index) { return j < 4 ? 1.0 : 1e-4; }, 8);
   const auto b = random_normal<T>(50, 2, 9);
   EXPECT_EQ(this->solve(a, b).solution.rank, 6);
   LeastSquaresOptions options;

@@ -61,9 +61,7 @@ class PivotedQr : public BackendTest<Where> {
 
 TYPED_TEST_SUITE(PivotedQr, Everywhere, Names);
 
-std::vector<Shape> shapes() {
-  return {{1, 1}, {7, 1}, {1, 7}, {33, 32}, {32, 33}, {40, 40}, {150, 12}, {12, 70}};
-}
+std::vector<Shape> shapes() { return {{1, 1}, {7, 1}, {1, 7}, {33, 32}, {32, 33}, {40, 40}, {150, 12}, {12, 70}}; }
 
 TYPED_TEST(PivotedQr, FactorsEveryHostileInput) {
   using T = typename TypeParam::Scalar;

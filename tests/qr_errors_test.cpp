@@ -107,9 +107,12 @@ TYPED_TEST(QrErrors, OptionsThatContradictEachOther) {
   using T = typename TypeParam::Scalar;
   const auto tall = random_normal<T>(40, 6, 1), wide = random_normal<T>(6, 40, 1), square = random_normal<T>(9, 9, 1);
   const auto with = [](Algorithm algorithm, QForm q) { return options_for({algorithm, q}); };
-  EXPECT_TRUE(refuses(this->factoring(tall.view(), with(Algorithm::cholesky_qr, QForm::implicit)), bad, {"cholesky_qr", "implicit"}));
-  EXPECT_TRUE(refuses(this->factoring(tall.view(), with(Algorithm::cholesky_qr, QForm::lapack)), bad, {"cholesky_qr", "lapack"}));
-  EXPECT_TRUE(refuses(this->factoring(wide.view(), with(Algorithm::cholesky_qr, QForm::none)), bad, {"cholesky_qr", "6", "40"}));
+  EXPECT_TRUE(refuses(this->factoring(tall.view(), with(Algorithm::cholesky_qr, QForm::implicit)), bad,
+                      {"cholesky_qr", "implicit"}));
+  EXPECT_TRUE(refuses(this->factoring(tall.view(), with(Algorithm::cholesky_qr, QForm::lapack)), bad,
+                      {"cholesky_qr", "lapack"}));
+  EXPECT_TRUE(refuses(this->factoring(wide.view(), with(Algorithm::cholesky_qr, QForm::none)), bad,
+                      {"cholesky_qr", "6", "40"}));
   EXPECT_TRUE(refuses(this->factoring(tall.view(), with(Algorithm::tsqr, QForm::lapack)), bad, {"lapack", "tsqr"}));
   EXPECT_TRUE(refuses(this->factoring(tall.view(), with(Algorithm::caqr, QForm::lapack)), bad, {"lapack", "caqr"}));
   Options options;
@@ -132,7 +135,8 @@ TYPED_TEST(QrErrors, OptionsThatContradictEachOther) {
 }
 
 TYPED_TEST(QrErrors, NamesAreCheckedAndRoundTrip) {
-  for (Algorithm a : {Algorithm::automatic, Algorithm::tsqr, Algorithm::caqr, Algorithm::blocked, Algorithm::cholesky_qr})
+  for (Algorithm a :
+       {Algorithm::automatic, Algorithm::tsqr, Algorithm::caqr, Algorithm::blocked, Algorithm::cholesky_qr})
     EXPECT_EQ(algorithm_from_string(qrane::to_string(a)), a);
   for (QForm q : {QForm::implicit, QForm::thin, QForm::lapack, QForm::none, QForm::full})
     EXPECT_EQ(q_form_from_string(qrane::to_string(q)), q);
@@ -167,7 +171,8 @@ TYPED_TEST(QrErrors, DevicesThatAreNotThere) {
   EXPECT_GT(device.memory_bytes, 0);
   EXPECT_GT(device.compute_units, 0);
   for (const BackendStatus& status : backends())
-    EXPECT_TRUE(status.available ? !status.devices.empty() : !status.reason.empty()) << qrane::to_string(status.backend);
+    EXPECT_TRUE(status.available ? !status.devices.empty() : !status.reason.empty())
+        << qrane::to_string(status.backend);
 }
 
 /// The first position in column-major order is named, wherever it lies and however A is stored.
@@ -179,7 +184,8 @@ TYPED_TEST(QrErrors, NotFiniteIsRefusedByPosition) {
   const T poisons[] = {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
                        -std::numeric_limits<T>::infinity()};
   int which = 0;
-  for (const auto& [row, col] : {std::pair<Index, Index>{0, 0}, {m - 1, n - 1}, {0, n - 1}, {m - 1, 0}, {64, 5}, {16, 3}})
+  for (const auto& [row, col] :
+       {std::pair<Index, Index>{0, 0}, {m - 1, n - 1}, {0, n - 1}, {m - 1, 0}, {64, 5}, {16, 3}})
     for (const Storage storage : {Storage::contiguous, Storage::row_major_slack, Storage::device_misaligned}) {
       auto a = random_normal<T>(m, n, 1);
       a(row, col) = poisons[which++ % 3];

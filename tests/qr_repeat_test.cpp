@@ -92,7 +92,8 @@ TYPED_TEST(QrRepeat, RefactorAllocatesNothing) {
     if (cases.skip()) continue;
     SCOPED_TRACE(to_string(combo));
     const auto a = random_normal<T>(1200, 32, 21), b = random_normal<T>(1200, 32, 22);
-    const Matrix<T> device_a = context.template to_device<T>(a.view()), device_b = context.template to_device<T>(b.view());
+    const Matrix<T> device_a = context.template to_device<T>(a.view()),
+                    device_b = context.template to_device<T>(b.view());
     auto f = qr<T>(context, device_a, options_for(combo));
     std::vector<Matrix<T>> hoard;
     const auto take = [&](Index rows) {
@@ -108,8 +109,8 @@ TYPED_TEST(QrRepeat, RefactorAllocatesNothing) {
   }
 }
 
-/// The same matrix in device memory again and again, with other numbers in it from time to time: whatever is kept of earlier
-/// calls, and whoever answers, the bits are those of a fresh factorization.
+/// The same matrix in device memory again and again, with other numbers in it from time to time: whatever is kept of
+/// earlier calls, and whoever answers, the bits are those of a fresh factorization.
 TYPED_TEST(QrRepeat, RefactorFollowsTheDataInPlace) {
   using T = typename TypeParam::Scalar;
   const Context& context = this->context();
@@ -199,8 +200,7 @@ TYPED_TEST(QrRepeat, HandlesOutliveTheirContext) {
   const Matrix<T> r = g.r();
   ASSERT_EQ(r.memory(), Memory::host);
   for (Index j = 0; j < 7; ++j)
-    for (Index i = 0; i < 60; ++i)
-      EXPECT_NEAR(c(i, j), i < 7 ? r(i, j) : T(0), 10 * limit<T>(60, 7));
+    for (Index i = 0; i < 60; ++i) EXPECT_NEAR(c(i, j), i < 7 ? r(i, j) : T(0), 10 * limit<T>(60, 7));
 }
 
 }  // namespace

@@ -121,8 +121,8 @@ TYPED_TEST(QrStorage, CopiesBetweenAllMemoriesAndLayouts) {
       EXPECT_EQ(got, a);
       EXPECT_TRUE(source.untouched(context));
     }
-  EXPECT_TRUE(refuses([&] { context.copy<T>(a.view(), Dense<T>(6, 13).view()); }, ErrorCode::invalid_argument,
-                      {"13", "6"}));
+  EXPECT_TRUE(
+      refuses([&] { context.copy<T>(a.view(), Dense<T>(6, 13).view()); }, ErrorCode::invalid_argument, {"13", "6"}));
 }
 
 TYPED_TEST(QrStorage, InPlaceOverwritesTheMatrixWithItsFactors) {

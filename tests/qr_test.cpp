@@ -84,9 +84,9 @@ TYPED_TEST(Qr, TallMatricesThroughTheTunedPlan) {
 /// Sizes next to warps, tiles and leaves, primes, single rows and columns.
 TYPED_TEST(Qr, EverySizeAcrossTheBoundaries) {
   using T = typename TypeParam::Scalar;
-  std::vector<Shape> shapes = {{1, 1},   {2, 1},    {1, 2},    {1, 40},   {40, 1},   {31, 31},  {32, 32},
-                               {33, 33}, {33, 32},  {32, 33},  {31, 67},  {255, 16}, {256, 16}, {257, 16},
-                               {257, 1}, {127, 29}, {64, 63},  {65, 64},  {63, 65},  {289, 33}, {7, 3}};
+  std::vector<Shape> shapes = {{1, 1},   {2, 1},    {1, 2},   {1, 40},  {40, 1},   {31, 31},  {32, 32},
+                               {33, 33}, {33, 32},  {32, 33}, {31, 67}, {255, 16}, {256, 16}, {257, 16},
+                               {257, 1}, {127, 29}, {64, 63}, {65, 64}, {63, 65},  {289, 33}, {7, 3}};
   if (this->thorough)
     shapes.insert(shapes.end(), {{509, 67}, {513, 31}, {1031, 8}, {1024, 32}, {130, 129}, {100, 211}, {2053, 5}});
   for (const Shape s : shapes)
@@ -183,8 +183,8 @@ TYPED_TEST(Qr, PlansNameWhatTheyDo) {
     EXPECT_NEAR(plan.flops, 2.0 * 400 * 20 * 20 - 2.0 * 20 * 20 * 20 / 3, 1);
     EXPECT_EQ(plan.block_rows, 64);
     EXPECT_EQ(plan.arity, 2);
-    for (const char* word : {qrane::to_string(plan.algorithm), "400 x 20", sizeof(T) == 4 ? "float" : "double", "tree",
-                             "64", "workspace"})
+    for (const char* word :
+         {qrane::to_string(plan.algorithm), "400 x 20", sizeof(T) == 4 ? "float" : "double", "tree", "64", "workspace"})
       EXPECT_NE(plan.explain().find(word), std::string::npos) << word;
 
     const auto a = random_normal<T>(s.rows, s.cols, 1);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings of a CUDA queue: what is guarded by a flag is done when the flag says so at that moment, on the queue, beside
-// it and nested; and a recording that fails leaves the queue as it was.
+// Recordings of a CUDA queue: what is guarded by a flag is done when the flag says so at that moment, on the queue,
+// beside it and nested; and a recording that fails leaves the queue as it was.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "backend/cuda/conditional.hpp"
-#include "backend/cuda/queue.hpp"
+#include "cuda/queue/conditional.hpp"
+#include "cuda/queue/queue.hpp"
 #include "dense/buffer.hpp"
 
 namespace qrane::backend::test {
@@ -74,7 +74,8 @@ TEST_F(Recording, DoesWhatTheFlagsSayWhenItIsReplayed) {
   }
 }
 
-/// The nested flag replaces the outer one, so that a queue that is not recorded would do more where only the inner is set.
+/// The nested flag replaces the outer one, so that a queue that is not recorded would do more where only the inner is
+/// set.
 TEST_F(Recording, IsWhatAQueueDoesWhereTheInnerFlagImpliesTheOuter) {
   for (const Flags& flags : choices) {
     if (inner_alone(flags)) continue;
@@ -105,7 +106,9 @@ TEST_F(Recording, ThatFailsLeavesTheQueueAsItWas) {
 TEST_F(Recording, HoldsLibraryProducts) {
   constexpr Index n = 40;
   const dense::Buffer<Cuda> buffer(*queue_, 4 * n * n * 8);
-  const auto matrix = [&](Index i) { return DeviceMatrix<Cuda, double>{buffer.as<double>() + i * n * n, n, n, n, 0, 1}; };
+  const auto matrix = [&](Index i) {
+    return DeviceMatrix<Cuda, double>{buffer.as<double>() + i * n * n, n, n, n, 0, 1};
+  };
   (void)queue_->side();
   const auto products = [&](Queue& q) {
     Queue side = q.side();

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "sparse/analysis/symbolic.hpp"
 #include "sparse/processor.hpp"
-#include "sparse/symbolic.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::test {

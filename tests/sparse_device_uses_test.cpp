@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factors used on the device that holds them: every kind of right-hand side, many at once, against each other and against
-// the matrix itself.
+// Factors used on the device that holds them: every kind of right-hand side, many at once, against each other and
+// against the matrix itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,9 +85,7 @@ class SparseDeviceUses : public BackendTest<Where> {
     options.q = q;
     return options;
   }
-  static W norm(const std::vector<W>& x) {
-    return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), W(0)));
-  }
+  static W norm(const std::vector<W>& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), W(0))); }
 
   static void expect_least_squares(const Problem& p, const Factor<T>& f, const Dense<T>& b,
                                    const SparseSolution<T>& solution, double slack) {
@@ -100,7 +98,8 @@ class SparseDeviceUses : public BackendTest<Where> {
       const std::vector<W> r = p.residual(b, x, j, false);
       std::vector<W> z(static_cast<std::size_t>(p.a.cols), 0);
       for (std::size_t k = 0; k < p.values.size(); ++k)
-        z[static_cast<std::size_t>(p.a.col[k])] += static_cast<W>(p.values[k]) * r[static_cast<std::size_t>(p.a.row[k])];
+        z[static_cast<std::size_t>(p.a.col[k])] +=
+            static_cast<W>(p.values[k]) * r[static_cast<std::size_t>(p.a.row[k])];
       const double unit = static_cast<double>(p.a.cols + 10) * eps;
       EXPECT_LE(norm(z), slack * unit * norm_a * norm(std::vector<W>(b.column(j), b.column(j) + b.rows)));
       EXPECT_NEAR(solution.residual_norms[static_cast<std::size_t>(j)], norm(r), 1e3 * eps * norm(r));
@@ -236,7 +235,8 @@ TYPED_TEST(SparseDeviceUses, QAndItsTranspose) {
       std::vector<W> gap(a.column(j), a.column(j) + a.rows);
       const auto mine = static_cast<std::size_t>(j * apart);
       for (Index q = r.pointers[mine]; q < r.pointers[mine + 1]; ++q)
-        gap[static_cast<std::size_t>(r.row_indices[static_cast<std::size_t>(q)])] -= r.values[static_cast<std::size_t>(q)];
+        gap[static_cast<std::size_t>(r.row_indices[static_cast<std::size_t>(q)])] -=
+            r.values[static_cast<std::size_t>(q)];
       const std::vector<W> column(before.column(j), before.column(j) + a.rows);
       EXPECT_LE(TestFixture::norm(gap), 2 * unit * TestFixture::norm(column)) << "column " << j;
     }

@@ -26,7 +26,8 @@ Triplets bushy(bool deficient) {
     const Triplets block = random_sparse(100, 50, 0.1, 44 + static_cast<unsigned>(group));
     for (std::size_t k = 0; k < block.value.size(); ++k)
       a.add(100 * group + block.row[k], 50 * group + block.col[k], block.value[k]);
-    for (Index i = 0; i < 60; ++i) a.add(100 * group + i, 50 * groups + (i * 7 + group) % 20, 0.5 + static_cast<double>(i % 3));
+    for (Index i = 0; i < 60; ++i)
+      a.add(100 * group + i, 50 * groups + (i * 7 + group) % 20, 0.5 + static_cast<double>(i % 3));
   }
   if (deficient)
     for (std::size_t k = 0; k < a.value.size(); ++k)
@@ -90,7 +91,8 @@ class SparseLimits : public BackendTest<Where> {
         gap += (u - v) * (u - v);
         length += u * u;
       }
-      EXPECT_LE(std::sqrt(gap), 30 * static_cast<Wide<T>>(a.q->rows) * std::numeric_limits<T>::epsilon() * std::sqrt(length));
+      EXPECT_LE(std::sqrt(gap),
+                30 * static_cast<Wide<T>>(a.q->rows) * std::numeric_limits<T>::epsilon() * std::sqrt(length));
     }
   }
   static FactorOptions<T> options(KeepQ keep, const Dense<T>& b) {
@@ -119,8 +121,8 @@ TYPED_TEST(SparseLimits, SameBitsDownToOneFrontAlone) {
   using Problem = typename TestFixture::Problem;
   const Context& context = TestFixture::context();
   int most_stages = 1;
-  for (const Triplets& triplets : small_run() ? std::vector{bushy(true), dense_top()}
-                                              : std::vector{bushy(false), bushy(true), dense_top()}) {
+  for (const Triplets& triplets :
+       small_run() ? std::vector{bushy(true), dense_top()} : std::vector{bushy(false), bushy(true), dense_top()}) {
     const Problem a(triplets);
     const Dense<T> b = random_normal<T>(triplets.rows, 2, 6);
     sparse::AnalyzeOptions analyze;
@@ -135,8 +137,8 @@ TYPED_TEST(SparseLimits, SameBitsDownToOneFrontAlone) {
       const Index span = most - least;
       for (const Index limit :
            in_turn({least, least + span / 16, least + span / 4, least + span / 2, least + span * 3 / 4, most})) {
-        SCOPED_TRACE(::testing::Message() << "limit " << limit << " of " << most
-                                          << (keep == KeepQ::keep ? ", Q kept" : ""));
+        SCOPED_TRACE(::testing::Message()
+                     << "limit " << limit << " of " << most << (keep == KeepQ::keep ? ", Q kept" : ""));
         options.memory_limit_bytes = limit;
         Factor<T> f = analysis.factor(a.view(), options);
         const auto limited = TestFixture::outcome(context, f, b, keep);

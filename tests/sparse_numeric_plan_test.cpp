@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the CPU's threads divide a tree, and where contribution blocks are (src/sparse/numeric_plan.hpp): no two things lie
-// in one place that can be there at the same time, whoever is faster.
+// How the CPU's threads divide a tree, and where contribution blocks are (src/sparse/host/numeric_plan.hpp): no two
+// things lie in one place that can be there at the same time, whoever is faster.
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "sparse/numeric_plan.hpp"
-#include "sparse/rehearsal.hpp"
+#include "sparse/host/numeric_plan.hpp"
+#include "sparse/host/rehearsal.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::test {

@@ -13,10 +13,11 @@ namespace {
 
 using sparse::Factor;
 
-Factor<float> factor_in_float(const Context& context, const Triplets& a, const sparse::FactorOptions<float>& options = {}) {
+Factor<float> factor_in_float(const Context& context, const Triplets& a,
+                              const sparse::FactorOptions<float>& options = {}) {
   const std::vector<float> values(a.value.begin(), a.value.end());
-  const auto view = sparse::by_triplets(a.rows, a.cols, static_cast<Index>(values.size()), a.row.data(), a.col.data(),
-                                        values.data());
+  const auto view =
+      sparse::by_triplets(a.rows, a.cols, static_cast<Index>(values.size()), a.row.data(), a.col.data(), values.data());
   return sparse::analyze(context, view).factor(view, options);
 }
 
@@ -76,7 +77,8 @@ TEST(SparseRefine, OddMatricesToDoubleAccuracy) {
 TEST(SparseRefine, ConditionedFarBeyondFloatsDigits) {
   Triplets a = random_sparse(400, 120, 0.05, 3);
   for (Index j = 0; j < a.cols; ++j) a.add(j, j, 3);
-  for (std::size_t k = 0; k < a.value.size(); ++k) a.value[k] *= std::pow(10.0, 4.0 * a.col[k] / a.cols);  // columns graded
+  for (std::size_t k = 0; k < a.value.size(); ++k)
+    a.value[k] *= std::pow(10.0, 4.0 * a.col[k] / a.cols);  // columns graded
   const Context context = Context({.backend = Backend::cpu});
   sparse::FactorOptions<float> options;
   options.tolerance = 0;  // float's own would drop the short columns
@@ -118,7 +120,8 @@ TEST(SparseRefine, FewStepsThatDoNotFollowNoise) {
     EXPECT_TRUE(solution.converged);
     EXPECT_LE(solution.iterations, 4) << "each gains four digits or more";
     for (Index j = 0; j < 3; ++j)
-      EXPECT_LE(normal_error(a, b.data() + j * a.rows, solution.x.data() + j * a.cols), 30.0 * static_cast<double>(a.cols + 10));
+      EXPECT_LE(normal_error(a, b.data() + j * a.rows, solution.x.data() + j * a.cols),
+                30.0 * static_cast<double>(a.cols + 10));
   }
 }
 

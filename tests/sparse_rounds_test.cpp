@@ -13,7 +13,7 @@
 #include <qrane/error.hpp>
 
 #include "sparse/block_planner.hpp"
-#include "sparse/front_lanes.hpp"
+#include "sparse/device/plan/front_lanes.hpp"
 #include "sparse/processor.hpp"
 #include "support/front_rehearsal.hpp"
 
@@ -50,14 +50,14 @@ std::vector<FrontRoundsOptions> option_sets() {
 /// Fronts whose memory overlaps are never held at once.
 void expect_apart(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds& plan) {
   struct Held {
-    Index begin, end;  // elements
+    Index begin, end;   // elements
     Index first, last;  // rounds
   };
   std::vector<Held> held;
   for (Index f = 0; f < s.front_count(); ++f) {
     const backend::FrontShape& shape = plan.shapes[static_cast<std::size_t>(f)];
     const Index parent = s.fronts[static_cast<std::size_t>(f)].parent;
-    const Index last = o.keep_q       ? plan.rounds()
+    const Index last = o.keep_q      ? plan.rounds()
                        : parent >= 0 ? plan.begin[static_cast<std::size_t>(parent)]
                                      : plan.end[static_cast<std::size_t>(f)];
     ASSERT_GE(shape.ld, shape.rows_bound);
@@ -75,14 +75,16 @@ void expect_apart(const Symbolic& s, const FrontRoundsOptions& o, const FrontRou
     }
 }
 
-/// By lanes, whatever works on a front, on its children or on memory that was another front's comes after what it needs.
+/// By lanes, whatever works on a front, on its children or on memory that was another front's comes after what it
+/// needs.
 void expect_lanes_in_order(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds& plan) {
   const auto at = [](Index i) { return static_cast<std::size_t>(i); };
   const FrontLanes lanes = plan_lanes(s, plan, o.panel, o.keep_q);
   const std::size_t count = plan.launches.size();
   ASSERT_EQ(lanes.lane.size(), count);
-  std::vector<std::vector<bool>> after(count, std::vector<bool>(count, false));  // after[b][a]: b begins when a has ended
-  std::vector<std::vector<Index>> of_front(s.fronts.size());                     // launches
+  std::vector<std::vector<bool>> after(count,
+                                       std::vector<bool>(count, false));  // after[b][a]: b begins when a has ended
+  std::vector<std::vector<Index>> of_front(s.fronts.size());              // launches
   std::vector<Index> round(count);
   std::map<std::int32_t, std::size_t> last;
   for (std::size_t b = 0; b < count; ++b) {

@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "sparse/front_rounds.hpp"
-#include "sparse/solve_schedule.hpp"
+#include "sparse/device/plan/front_rounds.hpp"
+#include "sparse/device/plan/solve_schedule.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::sparse {
@@ -55,8 +55,8 @@ TEST(SparseSolveSchedule, UpTheTreeEverythingOnceAndInOrder) {
       for (std::size_t f = 0; f < shapes.size(); ++f) taken[f].assign(at(Columns(shapes[f]).all()), 0);
       const auto finished = [&](Index f) {
         const Columns c(shapes[at(f)]);
-        return solved[at(f)] == c.m && std::all_of(taken[at(f)].begin() + c.m, taken[at(f)].end(),
-                                                   [&](Index rows) { return rows == c.m; });
+        return solved[at(f)] == c.m &&
+               std::all_of(taken[at(f)].begin() + c.m, taken[at(f)].end(), [&](Index rows) { return rows == c.m; });
       };
       const auto take = [&](const FrontBlock& b) {
         for (Index q = b.first; q < b.first + b.cols; ++q) {
@@ -104,8 +104,8 @@ TEST(SparseSolveSchedule, DownTheTreeEverythingOnceAndInOrder) {
     const Symbolic s = analyzed(a);
     const auto shapes = plan_rounds(s, {}).shapes;
     const RSchedule plan = plan_r_solves(s, shapes);
-    std::vector<Index> left(shapes.size());             // rows not solved yet
-    std::vector<std::vector<std::vector<char>>> seen;   // columns taken in by each block of rows
+    std::vector<Index> left(shapes.size());            // rows not solved yet
+    std::vector<std::vector<std::vector<char>>> seen;  // columns taken in by each block of rows
     for (std::size_t f = 0; f < shapes.size(); ++f) {
       const Columns c(shapes[f]);
       left[f] = c.m;

@@ -20,8 +20,9 @@ using test::analyzed;
 using test::expect_r_in_order;
 using test::Rehearsal;
 
-/// Carries a staged plan out on memory whose elements say what they hold. Copies are taken to happen anywhere in the time
-/// that the plan gives them: what they read must be there all the while, and nobody else may touch what they write.
+/// Carries a staged plan out on memory whose elements say what they hold. Copies are taken to happen anywhere in the
+/// time that the plan gives them: what they read must be there all the while, and nobody else may touch what they
+/// write.
 class MemoryRehearsal {
  public:
   MemoryRehearsal(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds& plan)
@@ -62,7 +63,8 @@ class MemoryRehearsal {
     ASSERT_TRUE(in == plan_.ins.end() && out == plan_.outs.end() && image == plan_.images.end());
     for (Index f = 0; f < s_.front_count(); ++f) {
       const auto [first, end] = image_of(f);
-      for (Index e = first; e < end; ++e) ASSERT_EQ(images_[at(e + plan_.host_shift[at(f)])], f) << "image of front " << f;
+      for (Index e = first; e < end; ++e)
+        ASSERT_EQ(images_[at(e + plan_.host_shift[at(f)])], f) << "image of front " << f;
     }
   }
 
@@ -179,10 +181,10 @@ class MemoryRehearsal {
     std::vector<backend::FrontPieceTask> tasks;
     for (Index l = plan_.round_begin[at(r)]; l < plan_.round_begin[at(r + 1)]; ++l)
       if (const FrontLaunch& launch = plan_.launches[at(l)]; launch.step == step)
-        tasks.insert(tasks.end(), plan_.pieces.begin() + launch.first, plan_.pieces.begin() + launch.first + launch.count);
-    std::sort(tasks.begin(), tasks.end(), [](const auto& a, const auto& b) {
-      return a.front != b.front ? a.front < b.front : a.first < b.first;
-    });
+        tasks.insert(tasks.end(), plan_.pieces.begin() + launch.first,
+                     plan_.pieces.begin() + launch.first + launch.count);
+    std::sort(tasks.begin(), tasks.end(),
+              [](const auto& a, const auto& b) { return a.front != b.front ? a.front < b.front : a.first < b.first; });
     for (const backend::FrontPieceTask& task : tasks) {
       const Index rows = plan_.shapes[at(task.front)].cb_bound, offset = packed_front_block(task.first, rows);
       visit(task, offset, packed_front_block(task.first + task.cols, rows) - offset);
@@ -234,9 +236,9 @@ TEST(Staging, LimitsAreKeptDownToOneFrontAlone) {
           EXPECT_LT(least, all_at_once.storage_size);
           for (const Index k : {0, 1, 3, 6}) {
             options.storage_limit = least + (all_at_once.storage_size - least) * k * k / 36;
-            SCOPED_TRACE(::testing::Message() << "seed " << seed << ", limit " << options.storage_limit << " of "
-                                              << all_at_once.storage_size << (keep_q ? ", Q" : "") << ", whole " << whole
-                                              << (r_in_storage ? ", R in storage" : ""));
+            SCOPED_TRACE(::testing::Message()
+                         << "seed " << seed << ", limit " << options.storage_limit << " of " << all_at_once.storage_size
+                         << (keep_q ? ", Q" : "") << ", whole " << whole << (r_in_storage ? ", R in storage" : ""));
             const FrontRounds plan = plan_rounds(s, options);
             EXPECT_LE(plan.storage_size, options.storage_limit);
             EXPECT_TRUE(plan.staged());

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <set>
 
-#include "sparse/column_tree.hpp"
-#include "sparse/symbolic.hpp"
+#include "sparse/analysis/column_tree.hpp"
+#include "sparse/analysis/symbolic.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::test {

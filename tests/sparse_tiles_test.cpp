@@ -6,9 +6,9 @@
 #include <limits>
 #include <optional>
 
-#include "backend/cpu/front_tiles.hpp"
+#include "cpu/fronts/front_tiles.hpp"
 #if QRANE_WITH_CUDA
-#include "backend/cuda/front_tiles.hpp"
+#include "cuda/fronts/front_tiles.hpp"
 #endif
 #include "sparse/tile_factor.hpp"
 #include "support/sparse.hpp"

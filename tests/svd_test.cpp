@@ -75,7 +75,8 @@ TYPED_TEST(SvdTest, SingularValuesAreLapacks) {
       std::vector<double> want(static_cast<std::size_t>(k));
       double none = 0;
       ASSERT_EQ(LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'N', int(s.rows), int(s.cols), copy.values.data(), int(s.rows),
-                               want.data(), &none, int(s.rows), &none, int(k)), 0);
+                               want.data(), &none, int(s.rows), &none, int(k)),
+                0);
       const auto got = this->host(svd<T>(this->context(), a.view()).s);
       for (Index j = 0; j < k; ++j)
         EXPECT_NEAR(static_cast<double>(got(j, 0)), want[static_cast<std::size_t>(j)],

@@ -36,7 +36,8 @@ std::vector<Problem> problems() {
         for (const Index block_rows : {2, 16, 17, 48})
           for (const int arity : {2, 3, 8})
             if (block_rows >= 2 * panel_cols)
-              list.push_back({rows, cols, rows == 65 ? 3 : 1, panel_cols, {block_rows, arity, std::max(1, panel_cols / 2)}});
+              list.push_back(
+                  {rows, cols, rows == 65 ? 3 : 1, panel_cols, {block_rows, arity, std::max(1, panel_cols / 2)}});
   return list;
 }
 
@@ -80,7 +81,8 @@ TEST(Tree, EveryRowIsInExactlyOneLeaf) {
           EXPECT_GE(leaf.rows, std::min(panel.cols, p.rows - panel.row)) << "a head needs as many rows as columns";
           for (Index i = leaf.row; i < leaf.row + leaf.rows; ++i) ++seen[static_cast<std::size_t>(i)];
         }
-        for (Index i = 0; i < p.rows; ++i) ASSERT_EQ(seen[static_cast<std::size_t>(i)], i >= panel.row ? 1 : 0) << "row " << i;
+        for (Index i = 0; i < p.rows; ++i)
+          ASSERT_EQ(seen[static_cast<std::size_t>(i)], i >= panel.row ? 1 : 0) << "row " << i;
       }
   }
 }

@@ -37,7 +37,8 @@ std::string refusal(const std::string& text) {
 TEST(Tables, AreReadAndLaidOverTheDefaults) {
   const auto tables = tuning::parse(file_with(R"({"operation": "qr", "parameters": {"arity": 8, "panel_cols": 48}},
       {"operation": "qr", "scalar": "f32", "shape": "tall", "q": "thin", "evidence": [1],
-       "parameters": {"arity": 16, "prefers_cholesky": true}})"), "my.json");
+       "parameters": {"arity": 16, "prefers_cholesky": true}})"),
+                                    "my.json");
   ASSERT_EQ(tables.size(), 1u);
   const tuning::Tables layers{Backend::cpu, tables};
   std::string source;
@@ -47,7 +48,8 @@ TEST(Tables, AreReadAndLaidOverTheDefaults) {
   EXPECT_TRUE(thin.prefers_cholesky);
   EXPECT_EQ(thin.block_cols, tuning::qr_defaults(Backend::cpu).block_cols);
   EXPECT_NE(source.find("my.json"), std::string::npos) << source;
-  for (const Key& other : {Key{8, Shape::tall, QForm::thin}, Key{4, Shape::skinny, QForm::thin}, Key{4, Shape::tall, QForm::none}})
+  for (const Key& other :
+       {Key{8, Shape::tall, QForm::thin}, Key{4, Shape::skinny, QForm::thin}, Key{4, Shape::tall, QForm::none}})
     EXPECT_EQ(layers.look_up(other).arity, 8);
   const tuning::Tables none{Backend::cpu, {}};
   EXPECT_EQ(none.look_up({4, Shape::tall, QForm::thin}, &source).arity, tuning::qr_defaults(Backend::cpu).arity);
@@ -55,9 +57,11 @@ TEST(Tables, AreReadAndLaidOverTheDefaults) {
 }
 
 TEST(Tables, OfUpdatesAreApartFromThoseOfQr) {
-  const auto tables = tuning::parse(file_with(R"({"operation": "update", "parameters": {"block_cols": 48, "step_ns": 7}},
+  const auto tables =
+      tuning::parse(file_with(R"({"operation": "update", "parameters": {"block_cols": 48, "step_ns": 7}},
       {"operation": "qr", "parameters": {"block_cols": 96}},
-      {"operation": "update", "scalar": "f32", "q": "none", "parameters": {"step_ns": 9}})"), "my.json");
+      {"operation": "update", "scalar": "f32", "q": "none", "parameters": {"step_ns": 9}})"),
+                    "my.json");
   const tuning::Tables layers{Backend::cpu, tables};
   EXPECT_EQ(layers.look_up({4, Shape::tall, QForm::none}).block_cols, 96);
   EXPECT_EQ(layers.look_up_update({4, Shape::tall, QForm::none}).block_cols, 48);
@@ -69,7 +73,8 @@ TEST(Tables, OfUpdatesAreApartFromThoseOfQr) {
 
 TEST(Tables, AreRefusedNamingLineOrKey) {
   const auto entry = [](const std::string& rest) { return file_with(R"({"operation": "qr", )" + rest + "}"); };
-  EXPECT_NE(refusal("{\"qrane_tuning\": 1,\n \"tables\": [}").find("my.json: parse error at line 2"), std::string::npos);
+  EXPECT_NE(refusal("{\"qrane_tuning\": 1,\n \"tables\": [}").find("my.json: parse error at line 2"),
+            std::string::npos);
   const std::pair<std::string, std::string> cases[] = {
       {"[]", "my.json: the file must be an object"},
       {R"({"tables": []})", "lacks \"qrane_tuning\""},
@@ -88,7 +93,8 @@ TEST(Tables, AreRefusedNamingLineOrKey) {
       {entry(R"("shape": 3, "parameters": {})"), "entries[0].shape must be a string"},
       {file_with(R"({"operation": "lu", "parameters": {}})"), "unknown operation 'lu'"},
       {entry(R"("parameters": {"step_ns": 8})"), "parameters.step_ns is no parameter of qr"},
-      {file_with(R"({"operation": "update", "parameters": {"arity": 8}})"), "parameters.arity is no parameter of update"},
+      {file_with(R"({"operation": "update", "parameters": {"arity": 8}})"),
+       "parameters.arity is no parameter of update"},
       {file_with(R"({"operation": "update", "parameters": {"step_ns": 0}})"), "parameters.step_ns must be from 1 to"}};
   for (const auto& [text, words] : cases) {
     const std::string said = refusal(text);

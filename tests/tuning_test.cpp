@@ -28,7 +28,11 @@ TYPED_TEST(Tuning, ChangesNoResultBeyondRounding) {
       {{"panel_cols", 1}, {"min_block_rows", 16}, {"arity", 2}, {"widest_single_panel", 0}},
       {{"panel_cols", 4096}, {"min_block_rows", 1 << 20}, {"arity", 1024}, {"inner", 7}},
       {{"prefers_cholesky", 1}, {"narrowest_cholesky", 1}, {"cholesky_rows_per_col", 1}},
-      {{"prefers_cholesky", 0}, {"widest_caqr", 0}, {"cholesky_panels", 0}, {"blocked_panel_cols", 5}, {"block_cols", 13}},
+      {{"prefers_cholesky", 0},
+       {"widest_caqr", 0},
+       {"cholesky_panels", 0},
+       {"blocked_panel_cols", 5},
+       {"block_cols", 13}},
       {{"prefers_cholesky", 0}, {"widest_caqr", 0}, {"cholesky_panels", 1}, {"cholesky_panel_cols", 24}}};
   for (const auto& parameters : extremes) {
     tuning::Tables tables{context.backend(), {}};
@@ -63,9 +67,9 @@ TYPED_TEST(Tuning, FindsLegalParametersInLittleTimeAndLeavesTheContextAsItWas) {
     tuning::QRTuning qr_tuning{};
     tuning::UpdateTuning update_tuning{};
     for (const auto& [name, value] : finding.entry.parameters)
-      EXPECT_TRUE(finding.entry.operation == tuning::Operation::qr
-                      ? tuning::set_parameter(qr_tuning, name, value)
-                      : tuning::set_parameter(update_tuning, name, value)) << name;
+      EXPECT_TRUE(finding.entry.operation == tuning::Operation::qr ? tuning::set_parameter(qr_tuning, name, value)
+                                                                   : tuning::set_parameter(update_tuning, name, value))
+          << name;
   }
 }
 

@@ -26,11 +26,13 @@ class UpdateBatch : public BackendTest<Where> {
   }
   static BatchView<const T> batch(const Dense<T>& all, Index cols) {
     const Index count = cols > 0 ? all.cols / cols : 0;
-    return {MatrixView<const T>(all.values.data(), all.rows, cols, std::max<Index>(all.rows, 1)), all.rows * cols, count};
+    return {MatrixView<const T>(all.values.data(), all.rows, cols, std::max<Index>(all.rows, 1)), all.rows * cols,
+            count};
   }
   static Matrices normal(Index count, Index rows, Index cols, std::uint64_t seed) {
     Matrices list;
-    for (Index b = 0; b < count; ++b) list.push_back(random_normal<T>(rows, cols, seed + static_cast<std::uint64_t>(b)));
+    for (Index b = 0; b < count; ++b)
+      list.push_back(random_normal<T>(rows, cols, seed + static_cast<std::uint64_t>(b)));
     return list;
   }
   static BatchQR<T> factored(const Matrices& list, QForm form) {
@@ -45,7 +47,8 @@ class UpdateBatch : public BackendTest<Where> {
     return list;
   }
 
-  static ::testing::AssertionResult good(const Matrices& list, const BatchQR<T>& f, QForm form, const Matrices& gone = {}) {
+  static ::testing::AssertionResult good(const Matrices& list, const BatchQR<T>& f, QForm form,
+                                         const Matrices& gone = {}) {
     const Matrices r = split(BackendTest<Where>::host(f.r()), list.size());
     if (f.plan().rows != list.front().rows || f.plan().cols != list.front().cols)
       return ::testing::AssertionFailure() << "the plan says " << f.plan().rows << " x " << f.plan().cols;
@@ -73,7 +76,8 @@ class UpdateBatch : public BackendTest<Where> {
   }
 
   /// One change of all; returns what has gone.
-  static Matrices change(Matrices& list, BatchQR<T>& f, QForm form, Change change, Index k, Index p, const Matrices& u) {
+  static Matrices change(Matrices& list, BatchQR<T>& f, QForm form, Change change, Index k, Index p,
+                         const Matrices& u) {
     Matrices gone;
     for (std::size_t b = 0; b < list.size(); ++b) {
       switch (change) {
@@ -120,7 +124,7 @@ TYPED_TEST(UpdateBatch, EveryChangeOfEveryShape) {
             const auto gone = this->change(list, f, form, change, k, p, this->normal(5, p, s.cols, 70));
             if (list.front().rows == 0 || list.front().cols == 0) continue;
             EXPECT_TRUE(this->good(list, f, form, gone)) << to_string(s) << ", " << to_string(form) << ", "
-                                                          << to_string(change) << ", k = " << k << ", p = " << p;
+                                                         << to_string(change) << ", k = " << k << ", p = " << p;
           }
         }
 }
@@ -233,12 +237,14 @@ TYPED_TEST(UpdateBatch, BadInputChangesNothing) {
   using T = typename TypeParam::Scalar;
   constexpr auto bad = ErrorCode::invalid_argument;
   const auto list = this->normal(3, 20, 4, 3);
-  const Dense<T> u = this->side_by_side(this->normal(3, 2, 4, 9), 2), narrow = this->side_by_side(this->normal(4, 2, 3, 9), 2);
+  const Dense<T> u = this->side_by_side(this->normal(3, 2, 4, 9), 2),
+                 narrow = this->side_by_side(this->normal(4, 2, 3, 9), 2);
   for (QForm form : {QForm::thin, QForm::none}) {
     auto f = this->factored(list, form);
     const Dense<T> r = this->host(f.r());
     EXPECT_TRUE(refuses([&] { f.insert_rows(21, this->batch(u, 4)); }, bad, {"k = 21", "20 rows"}));
-    EXPECT_TRUE(refuses([&] { f.insert_rows(0, this->batch(narrow, 3)); }, bad, {"u is a batch of 4 of 2 x 3", "3 of 2 x 4"}));
+    EXPECT_TRUE(
+        refuses([&] { f.insert_rows(0, this->batch(narrow, 3)); }, bad, {"u is a batch of 4 of 2 x 3", "3 of 2 x 4"}));
     EXPECT_TRUE(refuses([&] { f.delete_rows(19, 2, this->batch(u, 4)); }, bad, {"k = 19, p = 2"}));
     EXPECT_TRUE(refuses([&] { f.delete_columns(0, 5); }, bad, {"p = 5", "4 columns"}));
     if (form == QForm::none) {
@@ -248,7 +254,8 @@ TYPED_TEST(UpdateBatch, BadInputChangesNothing) {
     options.check_finite = true;
     Dense<T> worse = u;
     worse(1, 9) = std::numeric_limits<T>::infinity();
-    EXPECT_TRUE(refuses([&] { f.insert_rows(0, this->batch(worse, 4), options); }, ErrorCode::not_finite, {"block 2", "row 1, column 1"}));
+    EXPECT_TRUE(refuses([&] { f.insert_rows(0, this->batch(worse, 4), options); }, ErrorCode::not_finite,
+                        {"block 2", "row 1, column 1"}));
     options = {};
     options.method = UpdateMethod::paper;
     EXPECT_TRUE(refuses([&] { f.delete_columns(0, 1, options); }, ErrorCode::unavailable, {"paper"}));

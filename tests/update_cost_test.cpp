@@ -71,7 +71,8 @@ TEST(UpdateCost, EveryMethodIsPricedOrSaysWhyNot) {
                   if (!legal) continue;
                   EXPECT_TRUE(std::isfinite(c.predicted_ms) && c.predicted_ms >= 0);
                   EXPECT_TRUE(c.flops >= 0 && c.bytes >= 0 && c.launches >= 0);
-                  const double price = c.predicted_ms * (lent && c.method == UpdateMethod::refactor ? share(backend) : 1);
+                  const double price =
+                      c.predicted_ms * (lent && c.method == UpdateMethod::refactor ? share(backend) : 1);
                   EXPECT_GE(price, last * (1 - 1e-12));
                   last = price;
                 }
@@ -86,7 +87,8 @@ TEST(UpdateCost, WhatAFormCannotDoIsExcludedForAReason) {
   EXPECT_NE(of(cost(shape(Change::insert_rows, QForm::thin, 500, 40, 0, 4)), UpdateMethod::cholesky).excluded, "");
   EXPECT_NE(of(cost(shape(Change::insert_rows, QForm::thin, 500, 40, 0, 4)), UpdateMethod::trailing).excluded, "");
   EXPECT_NE(of(cost(shape(Change::insert_rows, QForm::full, 500, 40, 0, 4)), UpdateMethod::refactor).excluded, "");
-  EXPECT_EQ(of(cost(shape(Change::insert_rows, QForm::full, 500, 40, 0, 4, true)), UpdateMethod::refactor).excluded, "");
+  EXPECT_EQ(of(cost(shape(Change::insert_rows, QForm::full, 500, 40, 0, 4, true)), UpdateMethod::refactor).excluded,
+            "");
   EXPECT_EQ(of(cost(shape(Change::delete_rows, QForm::thin, 500, 40, 0, 4)), UpdateMethod::cholesky).excluded, "");
   EXPECT_NE(of(cost(shape(Change::delete_rows, QForm::thin, 42, 40, 0, 4)), UpdateMethod::cholesky).excluded, "");
   EXPECT_EQ(of(cost(shape(Change::rank_k, QForm::none, 500, 40, 0, 4, true)), UpdateMethod::refactor).excluded, "");
@@ -120,7 +122,8 @@ TEST(UpdateCost, GrowsWithTheProblem) {
 
 TEST(UpdateCost, OperationsOfTheBackbone) {
   // Hammarling, Lucas: p rows by reflectors [1; v] take 2 n^2 p on R and 4 m n p on Q
-  const auto rows = update::candidates(profile(Backend::cuda), shape(Change::insert_rows, QForm::thin, 8000, 1000, 0, 100));
+  const auto rows =
+      update::candidates(profile(Backend::cuda), shape(Change::insert_rows, QForm::thin, 8000, 1000, 0, 100));
   EXPECT_DOUBLE_EQ(of(rows, UpdateMethod::paper).flops, 2.0 * 1000 * 1000 * 100 + 4.0 * 8000 * 1000 * 100);
   // a batch takes as many operations each, and shares the steps
   UpdateShape batch = shape(Change::insert_rows, QForm::thin, 200, 20, 0, 2);
@@ -142,9 +145,12 @@ TEST(UpdateCost, ChoicesAtTheExtremes) {
         EXPECT_NE(few, UpdateMethod::refactor) << to_string(few);
       }
       if (!lent) continue;
-      EXPECT_EQ(chosen(shape(Change::insert_rows, QForm::thin, 1000, 300, 0, 100000, lent), backend), UpdateMethod::refactor);
-      EXPECT_EQ(chosen(shape(Change::delete_rows, QForm::full, 10000, 50, 0, 9900, lent), backend), UpdateMethod::refactor);
-      EXPECT_EQ(chosen(shape(Change::insert_columns, QForm::implicit, 20000, 10, 0, 2000, lent), backend), UpdateMethod::refactor);
+      EXPECT_EQ(chosen(shape(Change::insert_rows, QForm::thin, 1000, 300, 0, 100000, lent), backend),
+                UpdateMethod::refactor);
+      EXPECT_EQ(chosen(shape(Change::delete_rows, QForm::full, 10000, 50, 0, 9900, lent), backend),
+                UpdateMethod::refactor);
+      EXPECT_EQ(chosen(shape(Change::insert_columns, QForm::implicit, 20000, 10, 0, 2000, lent), backend),
+                UpdateMethod::refactor);
     }
 }
 
@@ -169,8 +175,10 @@ TEST(UpdateCost, AnImplicitQThatUpdatesHaveLengthenedIsMadeAnewInTheEnd) {
     UpdateShape s = shape(change, QForm::implicit, 4000, 1000, 0, 1, true), longer = s;
     longer.q_steps = 64;
     const bool passes_through_q = change != Change::insert_rows && change != Change::delete_columns;
-    if (passes_through_q) EXPECT_GT(predicted(longer), predicted(s)) << to_string(change);
-    else EXPECT_EQ(predicted(longer), predicted(s)) << to_string(change);
+    if (passes_through_q)
+      EXPECT_GT(predicted(longer), predicted(s)) << to_string(change);
+    else
+      EXPECT_EQ(predicted(longer), predicted(s)) << to_string(change);
   }
   UpdateShape s = shape(Change::delete_rows, QForm::implicit, 4000, 1000, 0, 1, true);
   EXPECT_EQ(chosen(s), UpdateMethod::orthogonal);
@@ -195,10 +203,11 @@ TEST(UpdateCost, PredictsFreshFactorizationsOfAnH200) {
     int bytes;
     double ms;
   };
-  for (const Measured& c : {Measured{8192, 8192, QForm::lapack, 8, 23}, Measured{8192, 8192, QForm::lapack, 4, 27.1},
-                            Measured{8192, 2048, QForm::lapack, 8, 4.11}, Measured{8192, 512, QForm::lapack, 8, 0.809},
-                            Measured{32768, 32768, QForm::lapack, 8, 1096}, Measured{1000000, 192, QForm::thin, 8, 3.5},
-                            Measured{100000, 192, QForm::thin, 8, 0.743}, Measured{110592, 100, QForm::none, 4, 0.196}}) {
+  for (const Measured& c :
+       {Measured{8192, 8192, QForm::lapack, 8, 23}, Measured{8192, 8192, QForm::lapack, 4, 27.1},
+        Measured{8192, 2048, QForm::lapack, 8, 4.11}, Measured{8192, 512, QForm::lapack, 8, 0.809},
+        Measured{32768, 32768, QForm::lapack, 8, 1096}, Measured{1000000, 192, QForm::thin, 8, 3.5},
+        Measured{100000, 192, QForm::thin, 8, 0.743}, Measured{110592, 100, QForm::none, 4, 0.196}}) {
     const double ms = update::predicted_qr_ms(h200, c.m, c.n, c.form, 1, c.bytes);
     EXPECT_LT(ms, 1.8 * c.ms) << c.m << " x " << c.n;
     EXPECT_GT(ms, c.ms / 1.8) << c.m << " x " << c.n;

@@ -130,11 +130,17 @@ TYPED_TEST(UpdateForms, DownToNothingAndUpAgain) {
   using T = typename TypeParam::Scalar;
   for (QForm form : whole_forms) {
     Tracked<T> f = this->track(random_normal<T>(12, 5, 61), form);
-    for (const auto& [change, p] : std::vector<std::pair<Change, Index>>{
-             {Change::delete_rows, 12}, {Change::insert_rows, 3}, {Change::insert_rows, 9}, {Change::delete_columns, 5},
-             {Change::insert_columns, 2}, {Change::insert_columns, 14}, {Change::insert_rows, 40},
-             {Change::delete_columns, 16}, {Change::delete_rows, 52}, {Change::insert_columns, 3},
-             {Change::insert_rows, 4}}) {
+    for (const auto& [change, p] : std::vector<std::pair<Change, Index>>{{Change::delete_rows, 12},
+                                                                         {Change::insert_rows, 3},
+                                                                         {Change::insert_rows, 9},
+                                                                         {Change::delete_columns, 5},
+                                                                         {Change::insert_columns, 2},
+                                                                         {Change::insert_columns, 14},
+                                                                         {Change::insert_rows, 40},
+                                                                         {Change::delete_columns, 16},
+                                                                         {Change::delete_rows, 52},
+                                                                         {Change::insert_columns, 3},
+                                                                         {Change::insert_rows, 4}}) {
       f.change(change, 0, p, 62);
       this->expect_good(f, detail::concat(to_string(change), ", p = ", p));
     }
@@ -209,7 +215,9 @@ TYPED_TEST(UpdateForms, RankKUpdates) {
           } else {
             this->expect_good(f, what);
           }
-          if (form != QForm::none) { EXPECT_TRUE(f.solves()) << what << ", " << to_string(form); }
+          if (form != QForm::none) {
+            EXPECT_TRUE(f.solves()) << what << ", " << to_string(form);
+          }
         }
 }
 
@@ -255,7 +263,9 @@ TYPED_TEST(UpdateForms, DriftIsMeasuredAndMended) {
     Tracked<T> f = this->track(a, form);
     f.change(Change::insert_rows, 60, 1, 5);
     EXPECT_LT(f.f.drift(f.a.view()), 15);
-    if (form != QForm::none) { EXPECT_LT(f.f.drift(), 15); }
+    if (form != QForm::none) {
+      EXPECT_LT(f.f.drift(), 15);
+    }
     Dense<T> other = with_rows(f.a, 0, u);  // not what the factorization is of: by 1000 units in one column
     const double unit = 20 * unit_roundoff<T>;
     for (Index i = 0; i < other.rows; ++i) other(i, 4) *= static_cast<T>(1 + 1000 * unit);
@@ -315,10 +325,12 @@ TYPED_TEST(UpdateForms, BadInputChangesNothing) {
     options.check_finite = true;
     Dense<T> worse = v;
     worse(7, 1) = std::numeric_limits<T>::quiet_NaN();
-    EXPECT_TRUE(refuses([&] { f.f.rank_k_update(u.view(), worse.view(), options); }, ErrorCode::not_finite, {"v", "row 7"}));
+    EXPECT_TRUE(
+        refuses([&] { f.f.rank_k_update(u.view(), worse.view(), options); }, ErrorCode::not_finite, {"v", "row 7"}));
     options = {};
     options.method = UpdateMethod::cholesky;
-    EXPECT_TRUE(refuses([&] { f.f.insert_rows(0, transposed(v).view(), {}, options); }, ErrorCode::unavailable, {"cholesky"}));
+    EXPECT_TRUE(
+        refuses([&] { f.f.insert_rows(0, transposed(v).view(), {}, options); }, ErrorCode::unavailable, {"cholesky"}));
     EXPECT_EQ(f.r(), r);
     EXPECT_EQ(f.q(), q);
     EXPECT_TRUE(f.good());

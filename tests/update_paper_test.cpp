@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods `paper` and `paper_dense`: after any change that they make the factors are those of the changed matrix, by the
-// measures for a fresh factorization, and the right-hand sides' solutions are right; what they do not do they refuse.
+// Methods `paper` and `paper_dense`: after any change that they make the factors are those of the changed matrix, by
+// the measures for a fresh factorization, and the right-hand sides' solutions are right; what they do not do they
+// refuse.
 #include "support/every_nth.hpp"
 #include "support/measures.hpp"
 #include "support/updates.hpp"
@@ -30,9 +31,10 @@ class UpdatePaperTest : public BackendTest<Where> {
               if (!takes(method, form, change) || cases.skip()) continue;
               Tracked<T> f(UpdatePaperTest::context(), a, form);
               f.attach(random_normal<T>(a.rows, 2, 5));
-              const UpdateReport report = f.change(change, k, p, 7 * static_cast<std::uint64_t>(p + k), method, block_cols);
-              const std::string what = concat(a.rows, " x ", a.cols, ", ", to_string(form), ", ",
-                                              to_string(change), ", k = ", k, ", p = ", p, ", ", to_string(method));
+              const UpdateReport report =
+                  f.change(change, k, p, 7 * static_cast<std::uint64_t>(p + k), method, block_cols);
+              const std::string what = concat(a.rows, " x ", a.cols, ", ", to_string(form), ", ", to_string(change),
+                                              ", k = ", k, ", p = ", p, ", ", to_string(method));
               EXPECT_EQ(report.method, method) << what;
               EXPECT_TRUE(f.good()) << what;
               EXPECT_TRUE(f.solves()) << what;
@@ -70,7 +72,8 @@ TYPED_TEST(UpdatePaperTest, HostileInputs) {
     const Dense<T> all = input.make(53, 25, 11);
     for (Change change : all_changes) {
       const bool rows = change == Change::insert_rows || change == Change::delete_rows;
-      const Dense<T> a = top_left(all, change == Change::insert_rows ? 48 : 53, change == Change::insert_columns ? 20 : 25);
+      const Dense<T> a =
+          top_left(all, change == Change::insert_rows ? 48 : 53, change == Change::insert_columns ? 20 : 25);
       const Dense<T> u = rows ? rows_of(all, 48, 5, a.cols) : columns(top_left(all, a.rows, 25), 20, 5);
       for (UpdateMethod method : {UpdateMethod::paper, UpdateMethod::paper_dense}) {
         if (!this->takes(method, QForm::thin, change) || cases.skip()) continue;

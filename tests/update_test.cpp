@@ -29,9 +29,9 @@ class UpdateTest : public BackendTest<Where> {
           if (cases.skip()) continue;
           Tracked<T> f = track(a, form);
           const UpdateReport report = f.change(change, k, p, 7 * static_cast<std::uint64_t>(p + k), method, block_cols);
-          EXPECT_TRUE(f.good()) << a.rows << " x " << a.cols << ", " << to_string(form) << ", "
-                                << to_string(change) << ", k = " << k << ", p = " << p << ", " << to_string(method)
-                                << ", windows of " << block_cols;
+          EXPECT_TRUE(f.good()) << a.rows << " x " << a.cols << ", " << to_string(form) << ", " << to_string(change)
+                                << ", k = " << k << ", p = " << p << ", " << to_string(method) << ", windows of "
+                                << block_cols;
           EXPECT_EQ(report.change, change);
           EXPECT_EQ(report.rows, a.rows);
           EXPECT_EQ(report.cols, a.cols);

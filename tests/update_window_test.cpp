@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long sequences of updates: windows that slide over a stream of rows, thousands of steps, with right-hand sides carried
-// along. What is left at the end is as good as a fresh factorization; drift is measured, and mended where A is lent.
+// Long sequences of updates: windows that slide over a stream of rows, thousands of steps, with right-hand sides
+// carried along. What is left at the end is as good as a fresh factorization; drift is measured, and mended where A is
+// lent.
 #include "support/backends.hpp"
 #include "support/measures.hpp"
 
@@ -69,8 +70,8 @@ class UpdateWindow : public BackendTest<Where> {
     const auto norms = f.residual_norms();
     ASSERT_EQ(static_cast<Index>(norms.size()), b.cols);
     for (Index c = 0; c < b.cols; ++c) {
-      const double size = static_cast<double>(norm(widen(a)) * (norm(widen(a)) * column_norm(widen(x), c) +
-                                                                column_norm(widen(b), c)));
+      const double size =
+          static_cast<double>(norm(widen(a)) * (norm(widen(a)) * column_norm(widen(x), c) + column_norm(widen(b), c)));
       EXPECT_LE(static_cast<double>(column_norm(gradient, c)), slack * limit<T>(a.rows, a.cols) * size);
       EXPECT_NEAR(norms[static_cast<std::size_t>(c)], static_cast<double>(column_norm(residual, c)),
                   slack * limit<T>(a.rows, a.cols) * static_cast<double>(column_norm(widen(b), c)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner kernel of CAQR in the layouts that the paper compares (Anderson et al., 2011, section IV.E): the reflectors
 // of a small block, in shared memory, applied to a block of the trailing matrix: for each u, w = tau A^T u, A -= u w^T.
-// For benchmarks; qrane's own kernel is src/backend/cuda/apply.cu.
+// For benchmarks; qrane's own kernel is src/cuda/panels/apply.cu.
 #pragma once
 
 #include <cstdint>

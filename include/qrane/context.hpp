@@ -21,13 +21,13 @@ Backend backend_from_string(const std::string& name);
 
 struct DeviceInfo {
   Backend backend = Backend::cpu;
-  int index = 0;                   ///< as given to Context
-  std::string name;                ///< as its driver calls it
-  std::string architecture;        ///< what tuned tables of other devices may fit: "sm_90", "gpu", "cpu", "x86_64"
-  std::string driver;              ///< driver or library versions, for people
-  std::int64_t memory_bytes = 0;   ///< all of the device's memory
-  std::int64_t free_bytes = 0;     ///< free when asked
-  int compute_units = 0;           ///< multiprocessors, compute units or threads
+  int index = 0;                  ///< as given to Context
+  std::string name;               ///< as its driver calls it
+  std::string architecture;       ///< what tuned tables of other devices may fit: "sm_90", "gpu", "cpu", "x86_64"
+  std::string driver;             ///< driver or library versions, for people
+  std::int64_t memory_bytes = 0;  ///< all of the device's memory
+  std::int64_t free_bytes = 0;    ///< free when asked
+  int compute_units = 0;          ///< multiprocessors, compute units or threads
   bool is_gpu = false;
   bool has_double = true;
 };
@@ -69,9 +69,9 @@ class Context {
   Backend backend() const;
   DeviceInfo device() const;
 
-  /// Uninitialized column-major matrix in this context's device memory. Work queued earlier on this context may still be
-  /// using that memory: streams of your own wait for it first (synchronize()). Throws Error{invalid_argument} for negative
-  /// or overflowing sizes, Error{out_of_memory} with the bytes needed and free.
+  /// Uninitialized column-major matrix in this context's device memory. Work queued earlier on this context may still
+  /// be using that memory: streams of your own wait for it first (synchronize()). Throws Error{invalid_argument} for
+  /// negative or overflowing sizes, Error{out_of_memory} with the bytes needed and free.
   template <class T>
   Matrix<T> allocate(Index rows, Index cols) const;
 
@@ -79,9 +79,7 @@ class Context {
   template <class T>
   void copy(MatrixView<const T> source, MatrixView<T> destination) const;
   template <class T>
-  void copy(MatrixView<T> source, MatrixView<T> destination) const
-    requires(!std::is_const_v<T>)
-  {
+  void copy(MatrixView<T> source, MatrixView<T> destination) const requires(!std::is_const_v<T>) {
     copy<T>(MatrixView<const T>(source), destination);
   }
   /// A copy in host memory.

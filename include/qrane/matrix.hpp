@@ -41,9 +41,7 @@ struct MatrixView {
   MatrixView(T* data_, Index rows_, Index cols_) : MatrixView(data_, rows_, cols_, rows_) {}
 
   /// A view of mutable data is a view of constant data.
-  operator MatrixView<const T>() const
-    requires(!std::is_const_v<T>)
-  {
+  operator MatrixView<const T>() const requires(!std::is_const_v<T>) {
     MatrixView<const T> v(data, rows, cols, ld, memory, layout);
     v.buffer = buffer;
     v.offset = offset;
@@ -51,10 +49,11 @@ struct MatrixView {
   }
 };
 
-/// `count` matrices of one shape, `stride` elements apart (from element (0,0) to element (0,0)): one after the other, or
-/// side by side within one leading dimension; they must not overlap. Or, with `pointers`, wherever the table says: it has
-/// the address of each matrix's element (0, 0) and lies in the memory that `first` names (CUDA: a device array of device
-/// addresses, column-major; not OpenCL device memory); `first` gives shape, ld and layout, its data is not looked at.
+/// `count` matrices of one shape, `stride` elements apart (from element (0,0) to element (0,0)): one after the other,
+/// or side by side within one leading dimension; they must not overlap. Or, with `pointers`, wherever the table says:
+/// it has the address of each matrix's element (0, 0) and lies in the memory that `first` names (CUDA: a device array
+/// of device addresses, column-major; not OpenCL device memory); `first` gives shape, ld and layout, its data is not
+/// looked at.
 template <class T>
 struct BatchView {
   MatrixView<T> first;
@@ -62,11 +61,7 @@ struct BatchView {
   Index count = 0;
   T* const* pointers = nullptr;
 
-  operator BatchView<const T>() const
-    requires(!std::is_const_v<T>)
-  {
-    return {first, stride, count, pointers};
-  }
+  operator BatchView<const T>() const requires(!std::is_const_v<T>) { return {first, stride, count, pointers}; }
 };
 
 /// A column-major matrix that owns its memory. Move-only; freed with the last reference to it.

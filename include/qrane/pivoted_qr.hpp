@@ -12,17 +12,19 @@ namespace qrane {
 enum class Pivoting {
   automatic,   ///< exact, or randomized where min(m, n) is large and the backend has it
   exact,       ///< the longest column that is left, at every step (Businger, Golub 1965), as LAPACK's geqp3 does
-  randomized,  ///< blocks of pivots from a seeded sketch of what is left (Duersch, Gu 2017; Martinsson and others 2017):
-               ///< the same bits every time; |r_kk| is within a factor of 10 of every later one's, and in practice of 2
+  randomized,  ///< blocks of pivots from a seeded sketch of what is left (Duersch, Gu 2017; Martinsson and others
+               ///< 2017): the same bits every time; |r_kk| is within a factor of 10 of every later one's, and in
+               ///< practice of 2
 };
 
 const char* to_string(Pivoting pivoting);
 Pivoting pivoting_from_string(const std::string& name);
 
 struct PivotOptions {
-  double tolerance = -1;      ///< relative to |r_00|: where the rank ends; < 0: (min(m, n) + 10) eps
-  Index max_rank = -1;        ///< columns to factor at most; < 0: min(m, n)
-  bool truncate = false;      ///< end at the rank: R is rank x n, Q m x rank, and what is left out is of the tolerance's size
+  double tolerance = -1;  ///< relative to |r_00|: where the rank ends; < 0: (min(m, n) + 10) eps
+  Index max_rank = -1;    ///< columns to factor at most; < 0: min(m, n)
+  bool truncate =
+      false;  ///< end at the rank: R is rank x n, Q m x rank, and what is left out is of the tolerance's size
   QForm q = QForm::implicit;  ///< implicit, thin or none
   Pivoting pivoting = Pivoting::automatic;
   bool check_finite = false;  ///< refuse NaN and Inf, naming the first (waits for the device)
@@ -33,8 +35,8 @@ template <class T>
 class PivotedState;
 }
 
-/// A P = Q R. `kept` below is min(m, n), max_rank, or the rank of a truncated factorization. Results live where A lived.
-/// NaN and Inf spread to what they touch; a column that holds one is pivoted last.
+/// A P = Q R. `kept` below is min(m, n), max_rank, or the rank of a truncated factorization. Results live where A
+/// lived. NaN and Inf spread to what they touch; a column that holds one is pivoted last.
 template <class T>
 class PivotedQR {
  public:

@@ -20,8 +20,8 @@ enum class Algorithm {
   caqr,         ///< panels by TSQR, trailing matrix by apply_qt_h / apply_qt_tree (Anderson et al., 2011, section IV)
   blocked,      ///< Householder vectors of panels rebuilt from Q (Ballard et al. 2015), then products; LAPACK-shaped
   cholesky_qr,  ///< R from the Gram matrix in double, guarded on the device, else caqr; R or thin Q (docs/numerics.md)
-  householder,  ///< panels by one block each, no tree, trailing matrix by products; LAPACK-shaped; at most some thousand
-                ///< rows. For batches: small matrices are factored whole, in one launch
+  householder,  ///< panels by one block each, no tree, trailing matrix by products; LAPACK-shaped; at most some
+                ///< thousand rows. For batches: small matrices are factored whole, in one launch
 };
 
 /// Which stage of a cholesky_qr plan answered on the data: each takes what the one before it could not prove good.
@@ -57,11 +57,11 @@ QForm q_form_from_string(const std::string& name);
 struct Options {
   Algorithm algorithm = Algorithm::automatic;
   QForm q = QForm::implicit;
-  bool check_finite = false;     ///< refuse NaN and Inf, naming the first (waits for the device)
+  bool check_finite = false;  ///< refuse NaN and Inf, naming the first (waits for the device)
   // 0 means: from the tuned table. For experiments and tests; illegal values are refused.
-  std::int64_t block_rows = 0;   ///< rows of a leaf of the tree
-  int arity = 0;                 ///< triangles combined by one node of the tree
-  int panel_cols = 0;            ///< columns of a panel
+  std::int64_t block_rows = 0;  ///< rows of a leaf of the tree
+  int arity = 0;                ///< triangles combined by one node of the tree
+  int panel_cols = 0;           ///< columns of a panel
   PanelKind panel_kind = PanelKind::automatic;
 };
 
@@ -71,50 +71,51 @@ struct Plan {
   int scalar_bytes = 8;
   Algorithm algorithm = Algorithm::automatic;  ///< never automatic once planned
   QForm q = QForm::implicit;
-  int panel_cols = 0;        ///< columns of a panel
-  int block_cols = 0;        ///< blocked: columns whose panels update the trailing matrix together
-  int inner = 0;             ///< columns of one compact-WY group inside a panel
-  Index block_rows = 0;      ///< rows of a leaf
-  int arity = 0;             ///< triangles per node of the tree
-  int absorbing_units = 0;   ///< tsqr: multiprocessors that absorb A in one pass; 0: level by level
-  double guard_limit = 0;    ///< where passes > 0: largest accepted bound on the condition number
-  bool small = false;        ///< householder: each matrix whole, in one launch
-  int passes = 0;            ///< most Gram-and-multiply passes of cholesky_qr, or of blocked's panels (0: by TSQR)
-  Index sketch_rows = 0;     ///< rows of the sketch that cholesky_qr starts from where the first pass fails; 0: none
+  int panel_cols = 0;       ///< columns of a panel
+  int block_cols = 0;       ///< blocked: columns whose panels update the trailing matrix together
+  int inner = 0;            ///< columns of one compact-WY group inside a panel
+  Index block_rows = 0;     ///< rows of a leaf
+  int arity = 0;            ///< triangles per node of the tree
+  int absorbing_units = 0;  ///< tsqr: multiprocessors that absorb A in one pass; 0: level by level
+  double guard_limit = 0;   ///< where passes > 0: largest accepted bound on the condition number
+  bool small = false;       ///< householder: each matrix whole, in one launch
+  int passes = 0;           ///< most Gram-and-multiply passes of cholesky_qr, or of blocked's panels (0: by TSQR)
+  Index sketch_rows = 0;    ///< rows of the sketch that cholesky_qr starts from where the first pass fails; 0: none
   std::int64_t workspace_bytes = 0;  ///< device memory it takes: results, reflectors, scratch
-  double flops = 0;          ///< canonical: 2 m n^2 - 2 n^3 / 3 for m >= n (per matrix times count)
-  std::string reason;        ///< the rule that decided on the algorithm
-  std::string tuning;        ///< where the block sizes and crossovers came from
+  double flops = 0;                  ///< canonical: 2 m n^2 - 2 n^3 / 3 for m >= n (per matrix times count)
+  std::string reason;                ///< the rule that decided on the algorithm
+  std::string tuning;                ///< where the block sizes and crossovers came from
 
-  /// Some lines for people: algorithm and why, tuned parameters, tree, block sizes, workspace, predicted flops and bytes.
+  /// Some lines for people: algorithm and why, tuned parameters, tree, block sizes, workspace, predicted flops and
+  /// bytes.
   std::string explain() const;
 };
 
 /// What column pivoting of R says about the rank.
 struct RankReport {
-  Index rank = 0;              ///< columns of the pivoted R whose diagonal exceeds tolerance
-  Index full = 0;              ///< min(m, n)
-  double tolerance = 0;        ///< absolute: relative tolerance times the largest diagonal
-  double condition = 0;        ///< estimate of R's 1-norm condition number (infinity when singular)
+  Index rank = 0;        ///< columns of the pivoted R whose diagonal exceeds tolerance
+  Index full = 0;        ///< min(m, n)
+  double tolerance = 0;  ///< absolute: relative tolerance times the largest diagonal
+  double condition = 0;  ///< estimate of R's 1-norm condition number (infinity when singular)
 };
 
 struct Determinant {
-  double sign = 1;            ///< +1, -1, or 0 for a singular matrix
-  double log_magnitude = 0;   ///< natural logarithm of |det A|; -infinity for a singular matrix
+  double sign = 1;           ///< +1, -1, or 0 for a singular matrix
+  double log_magnitude = 0;  ///< natural logarithm of |det A|; -infinity for a singular matrix
 };
 
 struct SolveOptions {
-  double tolerance = -1;     ///< relative to the largest diagonal of the pivoted R; < 0: (min(m, n) + 10) eps
-  bool least_norm = true;    ///< rank-deficient: the solution of least norm, else a basic one
+  double tolerance = -1;          ///< relative to the largest diagonal of the pivoted R; < 0: (min(m, n) + 10) eps
+  bool least_norm = true;         ///< rank-deficient: the solution of least norm, else a basic one
   bool refuse_deficient = false;  ///< rank-deficient: throw Error{rank_deficient} instead
 };
 
 template <class T>
 struct Solution {
-  Matrix<T> x;          ///< n x nrhs, where the right-hand side lives
-  Index rank = 0;       ///< < full: A is rank-deficient to the tolerance, and x is basic or of least norm
-  Index full = 0;       ///< min(m, n)
-  double condition = 0; ///< estimate of R's 1-norm condition number
+  Matrix<T> x;           ///< n x nrhs, where the right-hand side lives
+  Index rank = 0;        ///< < full: A is rank-deficient to the tolerance, and x is basic or of least norm
+  Index full = 0;        ///< min(m, n)
+  double condition = 0;  ///< estimate of R's 1-norm condition number
   bool deficient() const { return rank < full; }
 };
 
@@ -157,14 +158,14 @@ class QR {
   /// Q, m x min(m, n), or m x m with Columns::full (LAPACK name: orgqr). Throws Error{unavailable} when the QForm does
   /// not give it: none of it with QForm::none, not the full one with QForm::thin.
   Matrix<T> q(Columns columns = Columns::thin) const;
-  /// The same into the caller's matrix: min(m, n) x n with zeros below the diagonal. Into a column-major matrix in device
-  /// memory it only queues work: like refactor it neither allocates nor waits, and a CUDA graph can capture it.
+  /// The same into the caller's matrix: min(m, n) x n with zeros below the diagonal. Into a column-major matrix in
+  /// device memory it only queues work: like refactor it neither allocates nor waits, and a CUDA graph can capture it.
   void r_into(MatrixView<T> out) const;
   /// Thin Q into the caller's m x min(m, n) matrix; otherwise as r_into, and errors as q.
   void q_into(MatrixView<T> out) const;
   /// C := Q C (C has m rows) or C Q (C has m columns) with the full m x m Q, in place, in host or device memory; Q is
-  /// not formed (LAPACK name: ormqr). Throws Error{unavailable} unless QForm::implicit or lapack kept the reflectors, or
-  /// QForm::full the whole Q, by which C is then multiplied.
+  /// not formed (LAPACK name: ormqr). Throws Error{unavailable} unless QForm::implicit or lapack kept the reflectors,
+  /// or QForm::full the whole Q, by which C is then multiplied.
   void apply_q(MatrixView<T> c, Side side = Side::left) const;
   /// C := Q^T C or C Q^T, in place; otherwise as apply_q.
   void apply_qt(MatrixView<T> c, Side side = Side::left) const;
@@ -200,8 +201,8 @@ class QR {
 
   // -- updates (update.hpp) ---------------------------------------------------------------------------------------
   // Each takes A to A~ and the factorization to that of A~, of the same form, in memory that grows by halves; k is
-  // 0-based. The first one copies the factors. Blocks may lie in host or device memory, in any layout; nothing of the size
-  // of A travels to the host. Any m and n are legal before and after, 0 included. Where R loses rank by it Q stays
+  // 0-based. The first one copies the factors. Blocks may lie in host or device memory, in any layout; nothing of the
+  // size of A travels to the host. Any m and n are legal before and after, 0 included. Where R loses rank by it Q stays
   // orthonormal and the rank shows in R. Throws Error{invalid_argument} for k, p or shapes that do not fit,
   // Error{not_finite} with check_finite, Error{unavailable} for what the form does not give (said below),
   // Error{out_of_memory}; then the factorization is as it was.
@@ -231,9 +232,9 @@ class QR {
   Matrix<T> projected() const;
   /// ‖A x - b‖_2 of every attached right-hand side, from what has been kept.
   std::vector<double> residual_norms() const;
-  /// How far the factorization has drifted, in units of (min(m, n) + 10) u, u the unit roundoff: of an explicit Q its loss
-  /// of orthogonality, estimated by products with a few vectors, and with `a`, the matrix as it is, the residual too (the
-  /// only one where Q is not explicit). Waits.
+  /// How far the factorization has drifted, in units of (min(m, n) + 10) u, u the unit roundoff: of an explicit Q its
+  /// loss of orthogonality, estimated by products with a few vectors, and with `a`, the matrix as it is, the residual
+  /// too (the only one where Q is not explicit). Waits.
   double drift(MatrixView<const T> a = {}) const;
   /// Updates with options.queued that were refused since the last call (waits).
   Index refused_updates();
@@ -275,12 +276,12 @@ class BatchQR {
   void apply_qt(BatchView<T> c) const;
   /// LAPACK's geqrf results side by side: m x (n * count), and tau min(m, n) x count. QForm::lapack only.
   Reflectors<T> reflectors() const;
-  /// The same into the caller's batches, of m x n and of min(m, n) x 1; a `packed` with no data and no table is left out
-  /// (after qr_in_place it is the input's memory).
+  /// The same into the caller's batches, of m x n and of min(m, n) x 1; a `packed` with no data and no table is left
+  /// out (after qr_in_place it is the input's memory).
   void reflectors_into(BatchView<T> packed, BatchView<T> tau) const;
-  /// Least-squares solutions of A_b x_b = b_b, m x nrhs each. Every matrix is judged on its own, as QR::solve would; for
-  /// that its R goes to the host. With options.tolerance = 0 nothing does where m >= n: every R is taken at its word (a
-  /// singular one gives Inf or NaN in its own solution), and no rank is reported. Throws as QR::solve.
+  /// Least-squares solutions of A_b x_b = b_b, m x nrhs each. Every matrix is judged on its own, as QR::solve would;
+  /// for that its R goes to the host. With options.tolerance = 0 nothing does where m >= n: every R is taken at its
+  /// word (a singular one gives Inf or NaN in its own solution), and no rank is reported. Throws as QR::solve.
   BatchSolution<T> solve(BatchView<const T> b, const SolveOptions& options = {}) const;
   /// The same into the caller's batch of n x nrhs; returns the ranks.
   std::vector<Index> solve_into(BatchView<const T> b, BatchView<T> x, const SolveOptions& options = {}) const;
@@ -288,12 +289,14 @@ class BatchQR {
   void refactor(BatchView<const T> a);
 
   // Updates of every matrix in the same launches, at the same place (update.hpp); QForm::thin or none. Of the options
-  // only check_finite counts. Each matrix is judged on its own. Errors as those of QR's updates; then nothing has changed.
+  // only check_finite counts. Each matrix is judged on its own. Errors as those of QR's updates; then nothing has
+  // changed.
   /// The rows u_b (p x n each) before row k.
   BatchUpdateReport insert_rows(Index k, BatchView<const T> u, const UpdateOptions<T>& options = {});
   /// Without rows k .. k+p-1. QForm::none needs them (p x n each) and rows() >= cols(), waits, and leaves the matrices
   /// named in BatchUpdateReport::refused_matrices as they were, with rows that plan() no longer counts.
-  BatchUpdateReport delete_rows(Index k, Index p, BatchView<const T> removed = {}, const UpdateOptions<T>& options = {});
+  BatchUpdateReport delete_rows(Index k, Index p, BatchView<const T> removed = {},
+                                const UpdateOptions<T>& options = {});
   /// Without columns k .. k+p-1.
   BatchUpdateReport delete_columns(Index k, Index p, const UpdateOptions<T>& options = {});
 
@@ -311,9 +314,7 @@ Plan plan_qr(const Context& context, Index rows, Index cols, const Options& opti
 template <class T>
 QR<T> qr(const Context& context, MatrixView<const T> a, const Options& options = {});
 template <class T>
-QR<T> qr(const Context& context, MatrixView<T> a, const Options& options = {})
-  requires(!std::is_const_v<T>)
-{
+QR<T> qr(const Context& context, MatrixView<T> a, const Options& options = {}) requires(!std::is_const_v<T>) {
   return qr<T>(context, MatrixView<const T>(a), options);
 }
 template <class T>

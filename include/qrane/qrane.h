@@ -101,47 +101,47 @@ typedef enum qrane_side { QRANE_LEFT = 0, QRANE_RIGHT = 1 } qrane_side;
  * its first element `offset` elements (not bytes) into it, and a null `data`.
  */
 typedef struct qrane_matrix_s {
-  float *data;
+  float* data;
   int64_t rows, cols, ld;
   int32_t layout; /* qrane_layout */
   int32_t memory; /* qrane_memory */
-  void *buffer;
+  void* buffer;
   int64_t offset;
 } qrane_matrix_s;
 
 typedef struct qrane_matrix_d {
-  double *data;
+  double* data;
   int64_t rows, cols, ld;
   int32_t layout;
   int32_t memory;
-  void *buffer;
+  void* buffer;
   int64_t offset;
 } qrane_matrix_d;
 
 /* Column-major host matrix. Data only read may be const. */
-static inline qrane_matrix_s qrane_host_s(const float *data, int64_t rows, int64_t cols, int64_t ld) {
-  qrane_matrix_s a = {(float *)data, rows, cols, ld, QRANE_COLUMN_MAJOR, QRANE_MEMORY_HOST, NULL, 0};
+static inline qrane_matrix_s qrane_host_s(const float* data, int64_t rows, int64_t cols, int64_t ld) {
+  qrane_matrix_s a = {(float*)data, rows, cols, ld, QRANE_COLUMN_MAJOR, QRANE_MEMORY_HOST, NULL, 0};
   return a;
 }
-static inline qrane_matrix_d qrane_host_d(const double *data, int64_t rows, int64_t cols, int64_t ld) {
-  qrane_matrix_d a = {(double *)data, rows, cols, ld, QRANE_COLUMN_MAJOR, QRANE_MEMORY_HOST, NULL, 0};
+static inline qrane_matrix_d qrane_host_d(const double* data, int64_t rows, int64_t cols, int64_t ld) {
+  qrane_matrix_d a = {(double*)data, rows, cols, ld, QRANE_COLUMN_MAJOR, QRANE_MEMORY_HOST, NULL, 0};
   return a;
 }
 /* Column-major matrix behind a CUDA device pointer. */
-static inline qrane_matrix_s qrane_device_s(const float *data, int64_t rows, int64_t cols, int64_t ld) {
-  qrane_matrix_s a = {(float *)data, rows, cols, ld, QRANE_COLUMN_MAJOR, QRANE_MEMORY_DEVICE, NULL, 0};
+static inline qrane_matrix_s qrane_device_s(const float* data, int64_t rows, int64_t cols, int64_t ld) {
+  qrane_matrix_s a = {(float*)data, rows, cols, ld, QRANE_COLUMN_MAJOR, QRANE_MEMORY_DEVICE, NULL, 0};
   return a;
 }
-static inline qrane_matrix_d qrane_device_d(const double *data, int64_t rows, int64_t cols, int64_t ld) {
-  qrane_matrix_d a = {(double *)data, rows, cols, ld, QRANE_COLUMN_MAJOR, QRANE_MEMORY_DEVICE, NULL, 0};
+static inline qrane_matrix_d qrane_device_d(const double* data, int64_t rows, int64_t cols, int64_t ld) {
+  qrane_matrix_d a = {(double*)data, rows, cols, ld, QRANE_COLUMN_MAJOR, QRANE_MEMORY_DEVICE, NULL, 0};
   return a;
 }
 /* Column-major matrix in an OpenCL buffer (a cl_mem), `offset` elements from its start. */
-static inline qrane_matrix_s qrane_buffer_s(void *buffer, int64_t offset, int64_t rows, int64_t cols, int64_t ld) {
+static inline qrane_matrix_s qrane_buffer_s(void* buffer, int64_t offset, int64_t rows, int64_t cols, int64_t ld) {
   qrane_matrix_s a = {NULL, rows, cols, ld, QRANE_COLUMN_MAJOR, QRANE_MEMORY_DEVICE, buffer, offset};
   return a;
 }
-static inline qrane_matrix_d qrane_buffer_d(void *buffer, int64_t offset, int64_t rows, int64_t cols, int64_t ld) {
+static inline qrane_matrix_d qrane_buffer_d(void* buffer, int64_t offset, int64_t rows, int64_t cols, int64_t ld) {
   qrane_matrix_d a = {NULL, rows, cols, ld, QRANE_COLUMN_MAJOR, QRANE_MEMORY_DEVICE, buffer, offset};
   return a;
 }
@@ -149,16 +149,16 @@ static inline qrane_matrix_d qrane_buffer_d(void *buffer, int64_t offset, int64_
 /* ------------------------------------------------------------------------------------ version and errors */
 
 /* "major.minor.patch" of the library that is running; QRANE_VERSION_STRING is that of this header. */
-QRANE_API const char *qrane_version(void);
+QRANE_API const char* qrane_version(void);
 
 /*
  * One sentence on the last failure in the calling thread: the function, the argument and its value. Empty before the
  * first one. Valid until the next failure in this thread; calls that succeed leave it as it is.
  */
-QRANE_API const char *qrane_last_error(void);
+QRANE_API const char* qrane_last_error(void);
 
 /* "out_of_memory" for QRANE_OUT_OF_MEMORY, and so on; "unknown" for a value that is no qrane_status. */
-QRANE_API const char *qrane_status_name(int status);
+QRANE_API const char* qrane_status_name(int status);
 
 /* -------------------------------------------------------------------------------------------- contexts */
 
@@ -171,42 +171,44 @@ typedef struct qrane_context_options {
   int32_t device;             /* index among the backend's devices */
   int32_t threads;            /* CPU backend; 0: all cores */
   int32_t reserved;           /* zero */
-  void *stream;               /* CUDA: your cudaStream_t; OpenCL: your cl_command_queue; null: qrane makes its own.
+  void* stream;               /* CUDA: your cudaStream_t; OpenCL: your cl_command_queue; null: qrane makes its own.
                                * Only with the backend named, not automatic */
   int64_t memory_limit_bytes; /* 0: the device's own limit; smaller makes allocations fail earlier */
 } qrane_context_options;
 
-#define QRANE_CONTEXT_OPTIONS_INIT {sizeof(qrane_context_options), QRANE_BACKEND_AUTOMATIC, 0, 0, 0, NULL, 0}
+#define QRANE_CONTEXT_OPTIONS_INIT \
+  { sizeof(qrane_context_options), QRANE_BACKEND_AUTOMATIC, 0, 0, 0, NULL, 0 }
 
 typedef struct qrane_device_info {
-  size_t size;          /* in: sizeof(qrane_device_info); the fields below are out */
-  int32_t backend;      /* qrane_backend; never QRANE_BACKEND_AUTOMATIC */
+  size_t size;     /* in: sizeof(qrane_device_info); the fields below are out */
+  int32_t backend; /* qrane_backend; never QRANE_BACKEND_AUTOMATIC */
   int32_t device;
   char name[128];       /* as its driver calls it */
   int64_t memory_bytes; /* all of the device's memory */
   int64_t free_bytes;   /* free now */
   int32_t compute_units;
   int32_t is_gpu;
-  int32_t has_double;   /* whether the _d functions work on this device */
+  int32_t has_double; /* whether the _d functions work on this device */
   int32_t reserved;
 } qrane_device_info;
 
-#define QRANE_DEVICE_INFO_INIT {sizeof(qrane_device_info), 0, 0, {0}, 0, 0, 0, 0, 0, 0}
+#define QRANE_DEVICE_INFO_INIT \
+  { sizeof(qrane_device_info), 0, 0, {0}, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Opens a device. options: in, null for the best device there is. context: out, null when the call fails.
  * QRANE_UNAVAILABLE when the backend was not built in or the device is not there.
  */
-QRANE_API int qrane_context_create(const qrane_context_options *options, qrane_context **context);
+QRANE_API int qrane_context_create(const qrane_context_options* options, qrane_context** context);
 
 /* Gives the context back; null is fine. Factorizations made with it stay usable. */
-QRANE_API void qrane_context_destroy(qrane_context *context);
+QRANE_API void qrane_context_destroy(qrane_context* context);
 
 /* Describes the context's device. */
-QRANE_API int qrane_context_info(const qrane_context *context, qrane_device_info *info);
+QRANE_API int qrane_context_info(const qrane_context* context, qrane_device_info* info);
 
 /* Waits for all work given to the context; faults of earlier asynchronous work surface here as QRANE_DEVICE. */
-QRANE_API int qrane_context_synchronize(const qrane_context *context);
+QRANE_API int qrane_context_synchronize(const qrane_context* context);
 
 /* ---------------------------------------------------------------------------------------- factorizations */
 
@@ -223,7 +225,8 @@ typedef struct qrane_options {
   int64_t panel_cols;   /* columns of a panel; 0: tuned */
 } qrane_options;
 
-#define QRANE_OPTIONS_INIT {sizeof(qrane_options), QRANE_ALGORITHM_AUTOMATIC, QRANE_Q_IMPLICIT, 0, 0, 0, 0}
+#define QRANE_OPTIONS_INIT \
+  { sizeof(qrane_options), QRANE_ALGORITHM_AUTOMATIC, QRANE_Q_IMPLICIT, 0, 0, 0, 0 }
 
 typedef struct qrane_factor_info {
   size_t size;             /* in: sizeof(qrane_factor_info); the fields below are out */
@@ -235,7 +238,8 @@ typedef struct qrane_factor_info {
   int64_t workspace_bytes; /* device memory it takes: results, reflectors, scratch */
 } qrane_factor_info;
 
-#define QRANE_FACTOR_INFO_INIT {sizeof(qrane_factor_info), 0, 0, 0, 0, 0, 0, 0}
+#define QRANE_FACTOR_INFO_INIT \
+  { sizeof(qrane_factor_info), 0, 0, 0, 0, 0, 0, 0 }
 
 /*
  * Factors a copy of A (m x n, any shape, empty included; LAPACK name: geqrf).
@@ -243,43 +247,43 @@ typedef struct qrane_factor_info {
  *   options  in   null for the defaults
  *   qr       out  null when the call fails; give it back with qrane_qr_destroy
  */
-QRANE_API int qrane_factor_s(qrane_context *context, const qrane_matrix_s *a, const qrane_options *options,
-                             qrane_qr **qr);
-QRANE_API int qrane_factor_d(qrane_context *context, const qrane_matrix_d *a, const qrane_options *options,
-                             qrane_qr **qr);
+QRANE_API int qrane_factor_s(qrane_context* context, const qrane_matrix_s* a, const qrane_options* options,
+                             qrane_qr** qr);
+QRANE_API int qrane_factor_d(qrane_context* context, const qrane_matrix_d* a, const qrane_options* options,
+                             qrane_qr** qr);
 
 /* Factors another matrix of the same shape in the memory of `qr`: allocates nothing after its first call. */
-QRANE_API int qrane_refactor_s(qrane_qr *qr, const qrane_matrix_s *a);
-QRANE_API int qrane_refactor_d(qrane_qr *qr, const qrane_matrix_d *a);
+QRANE_API int qrane_refactor_s(qrane_qr* qr, const qrane_matrix_s* a);
+QRANE_API int qrane_refactor_d(qrane_qr* qr, const qrane_matrix_d* a);
 
 /* Frees the factorization; null is fine. */
-QRANE_API void qrane_qr_destroy(qrane_qr *qr);
+QRANE_API void qrane_qr_destroy(qrane_qr* qr);
 
 /* Shape, algorithm and fall-back; waits for the device. */
-QRANE_API int qrane_qr_info(const qrane_qr *qr, qrane_factor_info *info);
+QRANE_API int qrane_qr_info(const qrane_qr* qr, qrane_factor_info* info);
 
 /* R, upper trapezoidal with zeros below. r: out, min(m, n) x n, or m x n. */
-QRANE_API int qrane_r_s(const qrane_qr *qr, const qrane_matrix_s *r);
-QRANE_API int qrane_r_d(const qrane_qr *qr, const qrane_matrix_d *r);
+QRANE_API int qrane_r_s(const qrane_qr* qr, const qrane_matrix_s* r);
+QRANE_API int qrane_r_d(const qrane_qr* qr, const qrane_matrix_d* r);
 
 /*
  * Q (LAPACK name: orgqr). q: out, m x min(m, n) for the thin Q, m x m for the full one.
  * QRANE_UNAVAILABLE when the form asked for in qrane_options does not give it.
  */
-QRANE_API int qrane_q_s(const qrane_qr *qr, const qrane_matrix_s *q);
-QRANE_API int qrane_q_d(const qrane_qr *qr, const qrane_matrix_d *q);
+QRANE_API int qrane_q_s(const qrane_qr* qr, const qrane_matrix_s* q);
+QRANE_API int qrane_q_d(const qrane_qr* qr, const qrane_matrix_d* q);
 
 /*
  * C := Q C (left, C has m rows) or C Q (right, C has m columns), with the full m x m Q, in place; Q is not formed
  * (LAPACK name: ormqr). side: QRANE_LEFT or QRANE_RIGHT. c: in and out. QRANE_UNAVAILABLE unless the reflectors were
  * kept (QRANE_Q_IMPLICIT, QRANE_Q_LAPACK or QRANE_Q_FULL).
  */
-QRANE_API int qrane_apply_q_s(const qrane_qr *qr, int side, const qrane_matrix_s *c);
-QRANE_API int qrane_apply_q_d(const qrane_qr *qr, int side, const qrane_matrix_d *c);
+QRANE_API int qrane_apply_q_s(const qrane_qr* qr, int side, const qrane_matrix_s* c);
+QRANE_API int qrane_apply_q_d(const qrane_qr* qr, int side, const qrane_matrix_d* c);
 
 /* C := Q^T C or C Q^T, in place; otherwise as qrane_apply_q_s and _d. */
-QRANE_API int qrane_apply_qt_s(const qrane_qr *qr, int side, const qrane_matrix_s *c);
-QRANE_API int qrane_apply_qt_d(const qrane_qr *qr, int side, const qrane_matrix_d *c);
+QRANE_API int qrane_apply_qt_s(const qrane_qr* qr, int side, const qrane_matrix_s* c);
+QRANE_API int qrane_apply_qt_d(const qrane_qr* qr, int side, const qrane_matrix_d* c);
 
 /* ----------------------------------------------------------------------------------------- least squares */
 
@@ -290,7 +294,8 @@ typedef struct qrane_solve_options {
   int32_t refuse_deficient; /* rank-deficient A: nonzero to fail with QRANE_RANK_DEFICIENT instead */
 } qrane_solve_options;
 
-#define QRANE_SOLVE_OPTIONS_INIT {sizeof(qrane_solve_options), -1.0, 1, 0}
+#define QRANE_SOLVE_OPTIONS_INIT \
+  { sizeof(qrane_solve_options), -1.0, 1, 0 }
 
 typedef struct qrane_solution {
   size_t size;      /* in: sizeof(qrane_solution); the fields below are out */
@@ -299,7 +304,8 @@ typedef struct qrane_solution {
   double condition; /* estimate of R's condition number in the 1-norm */
 } qrane_solution;
 
-#define QRANE_SOLUTION_INIT {sizeof(qrane_solution), 0, 0, 0.0}
+#define QRANE_SOLUTION_INIT \
+  { sizeof(qrane_solution), 0, 0, 0.0 }
 
 /*
  * Least-squares solution of A x = b for all columns of b; of least norm when A has fewer rows than columns (LAPACK
@@ -309,10 +315,10 @@ typedef struct qrane_solution {
  *   x        out  n x nrhs; must not overlap b
  *   info     out  may be null
  */
-QRANE_API int qrane_solve_s(const qrane_qr *qr, const qrane_matrix_s *b, const qrane_solve_options *options,
-                            const qrane_matrix_s *x, qrane_solution *info);
-QRANE_API int qrane_solve_d(const qrane_qr *qr, const qrane_matrix_d *b, const qrane_solve_options *options,
-                            const qrane_matrix_d *x, qrane_solution *info);
+QRANE_API int qrane_solve_s(const qrane_qr* qr, const qrane_matrix_s* b, const qrane_solve_options* options,
+                            const qrane_matrix_s* x, qrane_solution* info);
+QRANE_API int qrane_solve_d(const qrane_qr* qr, const qrane_matrix_d* b, const qrane_solve_options* options,
+                            const qrane_matrix_d* x, qrane_solution* info);
 
 /* ------------------------------------------------------------------------------------------------- updates */
 
@@ -338,90 +344,87 @@ typedef struct qrane_update_options {
   double drift_limit;   /* factor anew beyond this drift, in units of (min(m, n) + 10) u; 0: 15 */
   /* Lent for the call, of the function's own precision (qrane_matrix_s or _d), or null: the matrix as it is after the
    * update; and the rows that go with their right-hand sides, for qrane_delete_rows where only R is kept. */
-  const void *updated;
-  const void *removed;
-  const void *removed_b;
+  const void* updated;
+  const void* removed;
+  const void* removed_b;
 } qrane_update_options;
 
 #define QRANE_UPDATE_OPTIONS_INIT \
-  {sizeof(qrane_update_options), QRANE_UPDATE_AUTOMATIC, 0, 0, 0, 0, 0, 0.0, NULL, NULL, NULL}
+  { sizeof(qrane_update_options), QRANE_UPDATE_AUTOMATIC, 0, 0, 0, 0, 0, 0.0, NULL, NULL, NULL }
 
 typedef struct qrane_update_report {
-  size_t size;         /* in: sizeof(qrane_update_report); the fields below are out */
-  int64_t rows, cols;  /* before the update */
+  size_t size;        /* in: sizeof(qrane_update_report); the fields below are out */
+  int64_t rows, cols; /* before the update */
   int64_t k, p;
-  int32_t method;      /* qrane_update_method that ran; never automatic */
-  int32_t queued;      /* 1: what follows has not been read from the device yet */
-  int32_t refused;     /* 1: R only, and the removed rows carry the rank; the factorization is as it was before */
-  int32_t fell_back;   /* 1: a guard sent the data from cholesky to orthogonal */
-  int32_t refreshed;   /* 1: the drift exceeded its limit, and `updated` was factored anew */
+  int32_t method;    /* qrane_update_method that ran; never automatic */
+  int32_t queued;    /* 1: what follows has not been read from the device yet */
+  int32_t refused;   /* 1: R only, and the removed rows carry the rank; the factorization is as it was before */
+  int32_t fell_back; /* 1: a guard sent the data from cholesky to orthogonal */
+  int32_t refreshed; /* 1: the drift exceeded its limit, and `updated` was factored anew */
   int32_t reserved;
   double drift;        /* -1: not measured */
   double predicted_ms; /* of the method that ran */
 } qrane_update_report;
 
-#define QRANE_UPDATE_REPORT_INIT {sizeof(qrane_update_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0}
+#define QRANE_UPDATE_REPORT_INIT \
+  { sizeof(qrane_update_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0 }
 
 /*
- * Changes A and brings the factorization up to date; it keeps its form. Positions count from 0. Blocks may lie in host or
- * device memory, in any layout. After an error the factorization is as it was.
- *   qr       in/out
- *   k        in   rows or columns come in before position k, or go from k on
- *   u        in   p x n rows, or m x p columns
- *   e        in   right-hand sides of the new rows, p x nrhs, where some are attached; else null
- *   p        in   rows or columns that go
- *   options  in   null for the defaults
- *   report   out  may be null
- * With QRANE_Q_NONE deleting rows takes options->removed (else QRANE_INVALID_ARGUMENT), inserting columns and the rank-k
- * update take options->updated (else QRANE_UNAVAILABLE).
+ * Changes A and brings the factorization up to date; it keeps its form. Positions count from 0. Blocks may lie in host
+ * or device memory, in any layout. After an error the factorization is as it was. qr       in/out k        in   rows or
+ * columns come in before position k, or go from k on u        in   p x n rows, or m x p columns e        in right-hand
+ * sides of the new rows, p x nrhs, where some are attached; else null p        in   rows or columns that go options  in
+ * null for the defaults report   out  may be null With QRANE_Q_NONE deleting rows takes options->removed (else
+ * QRANE_INVALID_ARGUMENT), inserting columns and the rank-k update take options->updated (else QRANE_UNAVAILABLE).
  */
-QRANE_API int qrane_insert_rows_s(qrane_qr *qr, int64_t k, const qrane_matrix_s *u, const qrane_matrix_s *e,
-                                  const qrane_update_options *options, qrane_update_report *report);
-QRANE_API int qrane_insert_rows_d(qrane_qr *qr, int64_t k, const qrane_matrix_d *u, const qrane_matrix_d *e,
-                                  const qrane_update_options *options, qrane_update_report *report);
-QRANE_API int qrane_delete_rows_s(qrane_qr *qr, int64_t k, int64_t p, const qrane_update_options *options,
-                                  qrane_update_report *report);
-QRANE_API int qrane_delete_rows_d(qrane_qr *qr, int64_t k, int64_t p, const qrane_update_options *options,
-                                  qrane_update_report *report);
-QRANE_API int qrane_insert_columns_s(qrane_qr *qr, int64_t k, const qrane_matrix_s *u,
-                                     const qrane_update_options *options, qrane_update_report *report);
-QRANE_API int qrane_insert_columns_d(qrane_qr *qr, int64_t k, const qrane_matrix_d *u,
-                                     const qrane_update_options *options, qrane_update_report *report);
-QRANE_API int qrane_delete_columns_s(qrane_qr *qr, int64_t k, int64_t p, const qrane_update_options *options,
-                                     qrane_update_report *report);
-QRANE_API int qrane_delete_columns_d(qrane_qr *qr, int64_t k, int64_t p, const qrane_update_options *options,
-                                     qrane_update_report *report);
+QRANE_API int qrane_insert_rows_s(qrane_qr* qr, int64_t k, const qrane_matrix_s* u, const qrane_matrix_s* e,
+                                  const qrane_update_options* options, qrane_update_report* report);
+QRANE_API int qrane_insert_rows_d(qrane_qr* qr, int64_t k, const qrane_matrix_d* u, const qrane_matrix_d* e,
+                                  const qrane_update_options* options, qrane_update_report* report);
+QRANE_API int qrane_delete_rows_s(qrane_qr* qr, int64_t k, int64_t p, const qrane_update_options* options,
+                                  qrane_update_report* report);
+QRANE_API int qrane_delete_rows_d(qrane_qr* qr, int64_t k, int64_t p, const qrane_update_options* options,
+                                  qrane_update_report* report);
+QRANE_API int qrane_insert_columns_s(qrane_qr* qr, int64_t k, const qrane_matrix_s* u,
+                                     const qrane_update_options* options, qrane_update_report* report);
+QRANE_API int qrane_insert_columns_d(qrane_qr* qr, int64_t k, const qrane_matrix_d* u,
+                                     const qrane_update_options* options, qrane_update_report* report);
+QRANE_API int qrane_delete_columns_s(qrane_qr* qr, int64_t k, int64_t p, const qrane_update_options* options,
+                                     qrane_update_report* report);
+QRANE_API int qrane_delete_columns_d(qrane_qr* qr, int64_t k, int64_t p, const qrane_update_options* options,
+                                     qrane_update_report* report);
 /* A + U V^T, u: m x p, v: n x p. */
-QRANE_API int qrane_rank_k_update_s(qrane_qr *qr, const qrane_matrix_s *u, const qrane_matrix_s *v,
-                                    const qrane_update_options *options, qrane_update_report *report);
-QRANE_API int qrane_rank_k_update_d(qrane_qr *qr, const qrane_matrix_d *u, const qrane_matrix_d *v,
-                                    const qrane_update_options *options, qrane_update_report *report);
+QRANE_API int qrane_rank_k_update_s(qrane_qr* qr, const qrane_matrix_s* u, const qrane_matrix_s* v,
+                                    const qrane_update_options* options, qrane_update_report* report);
+QRANE_API int qrane_rank_k_update_d(qrane_qr* qr, const qrane_matrix_d* u, const qrane_matrix_d* v,
+                                    const qrane_update_options* options, qrane_update_report* report);
 
 /*
- * From now on Q^T b and the residual norms of b's columns (m x nrhs) are kept up to date. a: the matrix as it is, lent for
- * this call; needed with QRANE_Q_NONE, else null. A b of no columns ends it.
+ * From now on Q^T b and the residual norms of b's columns (m x nrhs) are kept up to date. a: the matrix as it is, lent
+ * for this call; needed with QRANE_Q_NONE, else null. A b of no columns ends it.
  */
-QRANE_API int qrane_attach_s(qrane_qr *qr, const qrane_matrix_s *b, const qrane_matrix_s *a);
-QRANE_API int qrane_attach_d(qrane_qr *qr, const qrane_matrix_d *b, const qrane_matrix_d *a);
+QRANE_API int qrane_attach_s(qrane_qr* qr, const qrane_matrix_s* b, const qrane_matrix_s* a);
+QRANE_API int qrane_attach_d(qrane_qr* qr, const qrane_matrix_d* b, const qrane_matrix_d* a);
 
-/* Least-squares solution for the attached right-hand sides, of the updated matrix; x: n x nrhs. As qrane_solve_s and _d. */
-QRANE_API int qrane_solve_attached_s(const qrane_qr *qr, const qrane_solve_options *options, const qrane_matrix_s *x,
-                                     qrane_solution *info);
-QRANE_API int qrane_solve_attached_d(const qrane_qr *qr, const qrane_solve_options *options, const qrane_matrix_d *x,
-                                     qrane_solution *info);
+/* Least-squares solution for the attached right-hand sides, of the updated matrix; x: n x nrhs. As qrane_solve_s and
+ * _d. */
+QRANE_API int qrane_solve_attached_s(const qrane_qr* qr, const qrane_solve_options* options, const qrane_matrix_s* x,
+                                     qrane_solution* info);
+QRANE_API int qrane_solve_attached_d(const qrane_qr* qr, const qrane_solve_options* options, const qrane_matrix_d* x,
+                                     qrane_solution* info);
 
 /* Norms of A x - b of the attached right-hand sides. norms: out, host, count = nrhs numbers. */
-QRANE_API int qrane_residual_norms(const qrane_qr *qr, double *norms, int64_t count);
+QRANE_API int qrane_residual_norms(const qrane_qr* qr, double* norms, int64_t count);
 
 /*
- * How far the factorization has drifted, in units of (min(m, n) + 10) u; a fresh one is well below 30 (see QR::drift). a:
- * the matrix as it is, or null; needed unless Q is explicit.
+ * How far the factorization has drifted, in units of (min(m, n) + 10) u; a fresh one is well below 30 (see QR::drift).
+ * a: the matrix as it is, or null; needed unless Q is explicit.
  */
-QRANE_API int qrane_drift_s(const qrane_qr *qr, const qrane_matrix_s *a, double *drift);
-QRANE_API int qrane_drift_d(const qrane_qr *qr, const qrane_matrix_d *a, double *drift);
+QRANE_API int qrane_drift_s(const qrane_qr* qr, const qrane_matrix_s* a, double* drift);
+QRANE_API int qrane_drift_d(const qrane_qr* qr, const qrane_matrix_d* a, double* drift);
 
 /* Queued updates that were refused since the last call (waits). */
-QRANE_API int qrane_refused_updates(qrane_qr *qr, int64_t *count);
+QRANE_API int qrane_refused_updates(qrane_qr* qr, int64_t* count);
 
 #ifdef __cplusplus
 }

@@ -135,13 +135,13 @@ typedef enum qrane_processor {
 typedef void (*qrane_progress)(double done_flops, double flops, void* user);
 
 typedef struct qrane_sparse_options {
-  size_t size;               /* sizeof(qrane_sparse_options) */
-  int32_t discard_q;         /* nonzero: Q is used on rhs while it passes, and gone */
-  int32_t no_rank_detection; /* nonzero: no column is dropped */
-  int32_t refuse_deficient;  /* nonzero: fail with QRANE_RANK_DEFICIENT where the rank is below min(m, n) */
-  int32_t check_finite;      /* nonzero: refuse NaN and Inf, naming the first */
-  int32_t threads;           /* on the CPU; 0: as many as the context has */
-  int32_t processor;         /* qrane_processor */
+  size_t size;                /* sizeof(qrane_sparse_options) */
+  int32_t discard_q;          /* nonzero: Q is used on rhs while it passes, and gone */
+  int32_t no_rank_detection;  /* nonzero: no column is dropped */
+  int32_t refuse_deficient;   /* nonzero: fail with QRANE_RANK_DEFICIENT where the rank is below min(m, n) */
+  int32_t check_finite;       /* nonzero: refuse NaN and Inf, naming the first */
+  int32_t threads;            /* on the CPU; 0: as many as the context has */
+  int32_t processor;          /* qrane_processor */
   double tolerance;           /* columns are dropped at or below; < 0: the default of sparse_qr.hpp */
   int64_t memory_limit_bytes; /* of all memory on the device, or of fronts and factors on the CPU; 0: what is free */
   const void* rhs;            /* in, m x nrhs, of the function's own precision (qrane_matrix_s or _d), or null:
@@ -169,7 +169,7 @@ typedef struct qrane_sparse_facts {
   int64_t peak_bytes;  /* where it ran: on a device all that it takes there, on the CPU fronts and factors */
   int64_t moved_bytes; /* between host and device by the last factorization */
   int32_t on_device;   /* 1: by the device's kernels, 0: by the CPU's own way */
-  int32_t stages;       /* more than 1: contribution blocks went by way of host memory for want of room on the device */
+  int32_t stages;      /* more than 1: contribution blocks went by way of host memory for want of room on the device */
 } qrane_sparse_facts;
 
 #define QRANE_SPARSE_FACTS_INIT \

@@ -4,9 +4,9 @@
 // (Algorithm 980, sections 2.1 and 3.4; Davis, ACM TOMS 38(1), 2011.)
 //
 // Factorization runs on the context's device where the problem is large enough for it, else on the CPU's cores;
-// Factor::facts() says where. R comes to host memory and, with Q if it is kept, stays on the device, too: solves and products
-// with Q run there where that is faster, else on the CPU's cores. Right-hand sides may lie in the context's device memory;
-// results come back to where those were.
+// Factor::facts() says where. R comes to host memory and, with Q if it is kept, stays on the device, too: solves and
+// products with Q run there where that is faster, else on the CPU's cores. Right-hand sides may lie in the context's
+// device memory; results come back to where those were.
 #pragma once
 
 #include <functional>
@@ -164,7 +164,7 @@ struct FrontFacts {
   double flops = 0;
 };
 
-struct Symbolic;  // src/sparse/symbolic.hpp
+struct Symbolic;  // src/sparse/analysis/symbolic.hpp
 template <class T>
 class Factor;
 template <class T>
@@ -187,9 +187,10 @@ class Analysis {
   template <class T>
   Factor<T> factor(const SparseView<T>& a, const FactorOptions<T>& options = {}) const;
 
-  /// The stage of each of fronts(), if they were factored by the device's kernels within options.memory_limit_bytes, or what
-  /// the device has free now: blocks that go by way of host memory, one above the other, between the leaves and the front,
-  /// at most (FactorFacts::stages). Throws Error{out_of_memory} where the device cannot hold the largest front.
+  /// The stage of each of fronts(), if they were factored by the device's kernels within options.memory_limit_bytes, or
+  /// what the device has free now: blocks that go by way of host memory, one above the other, between the leaves and
+  /// the front, at most (FactorFacts::stages). Throws Error{out_of_memory} where the device cannot hold the largest
+  /// front.
   template <class T>
   std::vector<std::int32_t> stages(const FactorOptions<T>& options) const;
 
@@ -233,22 +234,22 @@ Processor processor_from_string(const std::string& name);
 
 template <class T>
 struct FactorOptions {
-  double tolerance = -1;        ///< a column whose part below the rows that are taken is at most this long is dropped
-                                ///< (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's default;
-                                ///< in float 20 (m + n)^(1/2) eps max_j ||a_j||, since (m + n) eps nears 1
-  bool detect_rank = true;      ///< false: no column is dropped
+  double tolerance = -1;    ///< a column whose part below the rows that are taken is at most this long is dropped
+                            ///< (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's default;
+                            ///< in float 20 (m + n)^(1/2) eps max_j ||a_j||, since (m + n) eps nears 1
+  bool detect_rank = true;  ///< false: no column is dropped
   bool refuse_deficient = false;  ///< throw Error{rank_deficient} where the rank is below min(m, n)
   KeepQ q = KeepQ::keep;
-  MatrixView<const T> rhs;      ///< m x n; solved by Factor::solve() without Q. Only read by factor and refactor
-  bool check_finite = false;    ///< refuse NaN and Inf, naming the first, in values and right-hand sides
+  MatrixView<const T> rhs;    ///< m x n; solved by Factor::solve() without Q. Only read by factor and refactor
+  bool check_finite = false;  ///< refuse NaN and Inf, naming the first, in values and right-hand sides
   Processor processor = Processor::automatic;
-  int threads = 0;              ///< on the CPU; 0: as many as the context has
-  Index memory_limit_bytes = 0;  ///< where they are factored: on the CPU of fronts, R and Q; on a device of all its memory
-                                 ///< that is used, which staging in host memory keeps down to that (never less than the
-                                 ///< largest front); 0: what is free there. Solves there take index lists and, for each
-                                 ///< right-hand side at hand, some vectors beside it
-  /// Called at the beginning, now and then, and at the end from the thread that called factor or refactor; what it throws
-  /// ends the factorization.
+  int threads = 0;               ///< on the CPU; 0: as many as the context has
+  Index memory_limit_bytes = 0;  ///< where they are factored: on the CPU of fronts, R and Q; on a device of all its
+                                 ///< memory that is used, which staging in host memory keeps down to that (never less
+                                 ///< than the largest front); 0: what is free there. Solves there take index lists and,
+                                 ///< for each right-hand side at hand, some vectors beside it
+  /// Called at the beginning, now and then, and at the end from the thread that called factor or refactor; what it
+  /// throws ends the factorization.
   std::function<void(double done_flops, double flops)> on_progress;
 };
 
@@ -257,16 +258,16 @@ struct FactorFacts {
   Backend backend = Backend::cpu;  ///< whose kernels it ran by, whatever the context's
   bool on_device = false;          ///< on the context's device, not by the CPU's own way
   int threads = 1;
-  double seconds = 0;       ///< the last factor or refactor, values to R
-  double flops = 0;         ///< the analysis's count
+  double seconds = 0;  ///< the last factor or refactor, values to R
+  double flops = 0;    ///< the analysis's count
   Index rank = 0;
   double tolerance = 0;     ///< columns were dropped at or below; < 0: none was
   double dropped_norm = 0;  ///< Euclidean norm of all that was dropped
   Index peak_bytes = 0;     ///< where it ran: on a device all that it takes there
   Index bytes = 0;          ///< held now: R, Q and memory for refactor
   Index moved_bytes = 0;    ///< between host and device
-  int stages = 1;           ///< 1, and one for each contribution block, of those below one front and one above the other,
-                            ///< that went to host memory and came back because the device had no room for it
+  int stages = 1;  ///< 1, and one for each contribution block, of those below one front and one above the other,
+                   ///< that went to host memory and came back because the device had no room for it
   bool analyzed_again = false;  ///< a singleton's pivot was too small for the tolerance: without such singletons
 };
 
@@ -281,9 +282,9 @@ struct SparseMatrix {
 
 template <class T>
 struct SparseSolution {
-  Matrix<T> x;          ///< where the right-hand side lives
-  Index rank = 0;       ///< < full: A is rank-deficient to the tolerance, and x is basic: zero in the dropped columns
-  Index full = 0;       ///< min(m, n)
+  Matrix<T> x;     ///< where the right-hand side lives
+  Index rank = 0;  ///< < full: A is rank-deficient to the tolerance, and x is basic: zero in the dropped columns
+  Index full = 0;  ///< min(m, n)
   std::vector<double> residual_norms;  ///< ||b - A x||_2 for every column
   bool deficient() const { return rank < full; }
 };
@@ -335,16 +336,17 @@ struct RefineOptions {
 };
 
 struct RefinedSolution : SparseSolution<double> {
-  int iterations = 0;     ///< of the column that took most
-  bool converged = true;  ///< false for a column whose residual still had more of A's range in it than rounding explains
+  int iterations = 0;  ///< of the column that took most
+  bool converged =
+      true;  ///< false for a column whose residual still had more of A's range in it than rounding explains
 };
 
 /// Least squares to the accuracy of double from a factorization in float, at half its memory and time: conjugate
 /// gradients on A R^-1, which converge in a few steps while R is the factor of A to some digits (A's condition number
-/// well below 1e7; beyond, slowly or not at all: then `converged` is false). a: the matrix that was factored, unrounded; b:
-/// m x any. Of a rank-deficient A the basic solution for the factorization's live columns. Runs on the host. Throws
-/// Error{invalid_argument} where shapes do not match, Error{rank_deficient} where R's triangle cannot be solved with.
-/// (Björck, "Numerical Methods for Least Squares Problems", SIAM 1996, section 7.4.)
+/// well below 1e7; beyond, slowly or not at all: then `converged` is false). a: the matrix that was factored,
+/// unrounded; b: m x any. Of a rank-deficient A the basic solution for the factorization's live columns. Runs on the
+/// host. Throws Error{invalid_argument} where shapes do not match, Error{rank_deficient} where R's triangle cannot be
+/// solved with. (Björck, "Numerical Methods for Least Squares Problems", SIAM 1996, section 7.4.)
 template <class T>
 RefinedSolution refine(const Context& context, const Factor<T>& factor, const SparseView<double>& a,
                        MatrixView<const double> b, const RefineOptions& options = {});

@@ -7,9 +7,9 @@
 namespace qrane {
 
 struct SvdOptions {
-  bool vectors = true;            ///< U and V^T, else singular values alone
+  bool vectors = true;                         ///< U and V^T, else singular values alone
   Algorithm algorithm = Algorithm::automatic;  ///< of that QR; automatic may take A's Gram matrix instead
-  bool check_finite = false;      ///< refuse NaN and Inf, naming the first (waits for the device)
+  bool check_finite = false;                   ///< refuse NaN and Inf, naming the first (waits for the device)
 };
 
 /// A = U diag(s) V^T with k = min(m, n); where A lives (s too).

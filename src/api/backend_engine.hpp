@@ -9,11 +9,11 @@
 #include "api/pivoted_engine.hpp"
 #include "api/sparse_device.hpp"
 #include "api/updates.hpp"
-#include "dense/batch_solve.hpp"
-#include "dense/consume.hpp"
 #include "dense/kept.hpp"
-#include "dense/least_squares.hpp"
-#include "dense/svd.hpp"
+#include "dense/solve/batch_solve.hpp"
+#include "dense/solve/consume.hpp"
+#include "dense/solve/least_squares.hpp"
+#include "dense/solve/svd.hpp"
 #include "rpca/robust_pca.hpp"
 #include "update/request.hpp"
 
@@ -42,8 +42,7 @@ class QRStateOf final : public QRState<T> {
     rank_.reset();
     where_ = a.first.memory;
     dense::check_batch("A", a);
-    if (p.small && dense::has_device_table<B>(a) && !options_.check_finite &&
-        a.first.layout == Layout::column_major) {
+    if (p.small && dense::has_device_table<B>(a) && !options_.check_finite && a.first.layout == Layout::column_major) {
       f_.run_table(a.pointers, a.first.ld);
       return;
     }
@@ -89,9 +88,8 @@ class QRStateOf final : public QRState<T> {
 
   void r_into(MatrixView<T> out) override {
     const Plan& p = f_.plan();
-    dense::write_into<B, T>(f_.queue(), out, f_.k(), p.cols, "R", [&](const Mat& target) {
-      f_.queue().copy(f_.r_source(), target, backend::Part::upper);
-    });
+    dense::write_into<B, T>(f_.queue(), out, f_.k(), p.cols, "R",
+                            [&](const Mat& target) { f_.queue().copy(f_.r_source(), target, backend::Part::upper); });
   }
 
   void q_into(MatrixView<T> out) override {
@@ -380,9 +378,9 @@ class ScalarPart : public Base {
           "qr_in_place takes column-major matrices in the context's device memory, by a stride");
     check(options.q == QForm::implicit || options.q == QForm::lapack, ErrorCode::invalid_argument,
           "qr_in_place keeps reflectors: QForm::implicit or lapack, not ", to_string(options.q));
-    auto state = std::make_unique<QRStateOf<B, T>>(
-        this->queue_, this->template profile<T>(), plan(a.first.rows, a.first.cols, a.count, options, T{}), options,
-        a.first.memory, dense::as_device_batch<B>(a));
+    auto state = std::make_unique<QRStateOf<B, T>>(this->queue_, this->template profile<T>(),
+                                                   plan(a.first.rows, a.first.cols, a.count, options, T{}), options,
+                                                   a.first.memory, dense::as_device_batch<B>(a));
     state->factor_in_place();
     return state;
   }

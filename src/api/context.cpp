@@ -13,7 +13,9 @@ namespace qrane {
 
 namespace detail {
 #if !QRANE_WITH_CUDA
-std::shared_ptr<Engine> make_cuda_engine(const ContextOptions&) { throw Error(ErrorCode::unavailable, QRANE_CUDA_REASON); }
+std::shared_ptr<Engine> make_cuda_engine(const ContextOptions&) {
+  throw Error(ErrorCode::unavailable, QRANE_CUDA_REASON);
+}
 BackendStatus cuda_status() { return {Backend::cuda, false, QRANE_CUDA_REASON, {}}; }
 #endif
 #if !QRANE_WITH_OPENCL
@@ -25,10 +27,8 @@ BackendStatus opencl_status() { return {Backend::opencl, false, QRANE_OPENCL_REA
 }  // namespace detail
 
 namespace {
-constexpr std::array<std::pair<Backend, const char*>, 4> backend_names{{{Backend::automatic, "automatic"},
-                                                                        {Backend::cpu, "cpu"},
-                                                                        {Backend::opencl, "opencl"},
-                                                                        {Backend::cuda, "cuda"}}};
+constexpr std::array<std::pair<Backend, const char*>, 4> backend_names{
+    {{Backend::automatic, "automatic"}, {Backend::cpu, "cpu"}, {Backend::opencl, "opencl"}, {Backend::cuda, "cuda"}}};
 
 std::shared_ptr<detail::Engine> make_engine(const ContextOptions& options) {
   switch (options.backend) {
@@ -106,17 +106,17 @@ Matrix<T> Matrix<T>::host(Index rows, Index cols) {
         ErrorCode::invalid_argument, "a matrix of ", rows, " x ", cols, " overflows 64-bit sizes");
   const std::size_t bytes = (static_cast<std::size_t>(ld * cols) * sizeof(T) + 255) / 256 * 256;
   void* memory = bytes > 0 ? std::aligned_alloc(256, bytes) : nullptr;
-  check(memory || bytes == 0, ErrorCode::out_of_memory, "out of host memory: needed ", bytes, " bytes for a ", rows, " x ",
-        cols, " matrix");
+  check(memory || bytes == 0, ErrorCode::out_of_memory, "out of host memory: needed ", bytes, " bytes for a ", rows,
+        " x ", cols, " matrix");
   std::shared_ptr<void> storage(memory, std::free);
   return Matrix<T>(MatrixView<T>(static_cast<T*>(memory), rows, cols, ld), std::move(storage));
 }
 
-#define QRANE_INSTANTIATE(T)                                                     \
-  template Matrix<T> Context::allocate(Index, Index) const;                      \
-  template void Context::copy(MatrixView<const T>, MatrixView<T>) const;         \
-  template Matrix<T> Context::to_host(MatrixView<const T>) const;                \
-  template Matrix<T> Context::to_device(MatrixView<const T>) const;              \
+#define QRANE_INSTANTIATE(T)                                             \
+  template Matrix<T> Context::allocate(Index, Index) const;              \
+  template void Context::copy(MatrixView<const T>, MatrixView<T>) const; \
+  template Matrix<T> Context::to_host(MatrixView<const T>) const;        \
+  template Matrix<T> Context::to_device(MatrixView<const T>) const;      \
   template Matrix<T> Matrix<T>::host(Index, Index);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

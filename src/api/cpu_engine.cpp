@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/backend_engine.hpp"
-#include "backend/cpu/queue.hpp"
+#include "cpu/queue/queue.hpp"
 
 namespace qrane::detail {
 
@@ -18,7 +18,8 @@ class CpuEngine final : public BackendEngine<backend::Cpu> {
 std::shared_ptr<Engine> make_cpu_engine(const ContextOptions& options) {
   check(options.device == 0, ErrorCode::unavailable, "the cpu backend has one device, 0; device ", options.device,
         " was asked for");
-  check(!options.stream, ErrorCode::invalid_argument, "the cpu backend takes no ContextOptions::stream; it must be null");
+  check(!options.stream, ErrorCode::invalid_argument,
+        "the cpu backend takes no ContextOptions::stream; it must be null");
   return std::make_shared<CpuEngine>(backend::cpu::Queue(options.threads, options.memory_limit_bytes));
 }
 

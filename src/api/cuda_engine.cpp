@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/backend_engine.hpp"
-#include "backend/cuda/queue.hpp"
+#include "cuda/queue/queue.hpp"
 
 namespace qrane::detail {
 
@@ -8,7 +8,8 @@ namespace {
 
 class CudaEngine final : public BackendEngine<backend::Cuda> {
  public:
-  CudaEngine(backend::cuda::Queue queue, int device) : BackendEngine<backend::Cuda>(std::move(queue)), device_(device) {}
+  CudaEngine(backend::cuda::Queue queue, int device)
+      : BackendEngine<backend::Cuda>(std::move(queue)), device_(device) {}
   Backend backend() const override { return Backend::cuda; }
   DeviceInfo info() const override { return cuda_status().devices.at(static_cast<std::size_t>(device_)); }
 
@@ -19,8 +20,8 @@ class CudaEngine final : public BackendEngine<backend::Cuda> {
 }  // namespace
 
 std::shared_ptr<Engine> make_cuda_engine(const ContextOptions& options) {
-  return std::make_shared<CudaEngine>(
-      backend::cuda::Queue(options.device, options.stream, options.memory_limit_bytes), options.device);
+  return std::make_shared<CudaEngine>(backend::cuda::Queue(options.device, options.stream, options.memory_limit_bytes),
+                                      options.device);
 }
 
 BackendStatus cuda_status() { return backend::cuda::device_infos(); }

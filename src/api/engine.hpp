@@ -13,7 +13,7 @@
 
 #include "api/pivoted_state.hpp"
 #include "api/state.hpp"
-#include "backend/cpu/thread_pool.hpp"
+#include "cpu/queue/thread_pool.hpp"
 #include "sparse/factors.hpp"
 #include "tuning/table.hpp"
 
@@ -36,10 +36,11 @@ class ScalarEngine {
   virtual RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) = 0;
   /// Sparse factorization by this engine's kernels; rhs_cols: right-hand sides that will be given.
   virtual std::unique_ptr<sparse::Factors<T>> sparse_factors(std::shared_ptr<const sparse::Symbolic> symbolic,
-                                                             const sparse::NumericOptions& options, Index rhs_cols, T) = 0;
+                                                             const sparse::NumericOptions& options, Index rhs_cols,
+                                                             T) = 0;
   /// The stage of each front then, without factoring.
-  virtual std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic, const sparse::NumericOptions& options,
-                                                  Index rhs_cols, T) = 0;
+  virtual std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic,
+                                                  const sparse::NumericOptions& options, Index rhs_cols, T) = 0;
 };
 
 class Engine : public ScalarEngine<float>, public ScalarEngine<double> {

@@ -100,7 +100,8 @@ UpdateReport QR<T>::change(const detail::UpdateRequest<T>& request) {
   return updatable().update(request);
 }
 template <class T>
-UpdateReport QR<T>::insert_rows(Index k, MatrixView<const T> u, MatrixView<const T> e, const UpdateOptions<T>& options) {
+UpdateReport QR<T>::insert_rows(Index k, MatrixView<const T> u, MatrixView<const T> e,
+                                const UpdateOptions<T>& options) {
   return change({Change::insert_rows, k, u.rows, u, {}, e, options});
 }
 template <class T>
@@ -218,7 +219,8 @@ BatchUpdateReport BatchQR<T>::insert_rows(Index k, BatchView<const T> u, const U
   return state_->update_batch({Change::insert_rows, k, u.first.rows, u, options});
 }
 template <class T>
-BatchUpdateReport BatchQR<T>::delete_rows(Index k, Index p, BatchView<const T> removed, const UpdateOptions<T>& options) {
+BatchUpdateReport BatchQR<T>::delete_rows(Index k, Index p, BatchView<const T> removed,
+                                          const UpdateOptions<T>& options) {
   return state_->update_batch({Change::delete_rows, k, p, removed, options});
 }
 template <class T>
@@ -260,17 +262,17 @@ RobustPca<T> robust_pca(const Context& context, MatrixView<const T> m, const Rob
   return context.engine()->scalar<T>().robust_pca(m, options);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                          \
-  template class QR<T>;                                                                                               \
-  template class BatchQR<T>;                                                                                          \
-  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                                      \
-  template QR<T> qr(const Context&, MatrixView<const T>, const Options&);                                             \
-  template QR<T> qr_in_place(const Context&, MatrixView<T>, const Options&);                                          \
-  template BatchQR<T> qr(const Context&, BatchView<const T>, const Options&);                                         \
-  template BatchQR<T> qr_in_place(const Context&, BatchView<T>, const Options&);                                      \
-  template LeastSquaresResult<T> least_squares(const Context&, MatrixView<const T>, MatrixView<const T>,              \
-                                               const LeastSquaresOptions&);                                           \
-  template Svd<T> svd(const Context&, MatrixView<const T>, const SvdOptions&);                                        \
+#define QRANE_INSTANTIATE(T)                                                                             \
+  template class QR<T>;                                                                                  \
+  template class BatchQR<T>;                                                                             \
+  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                         \
+  template QR<T> qr(const Context&, MatrixView<const T>, const Options&);                                \
+  template QR<T> qr_in_place(const Context&, MatrixView<T>, const Options&);                             \
+  template BatchQR<T> qr(const Context&, BatchView<const T>, const Options&);                            \
+  template BatchQR<T> qr_in_place(const Context&, BatchView<T>, const Options&);                         \
+  template LeastSquaresResult<T> least_squares(const Context&, MatrixView<const T>, MatrixView<const T>, \
+                                               const LeastSquaresOptions&);                              \
+  template Svd<T> svd(const Context&, MatrixView<const T>, const SvdOptions&);                           \
   template RobustPca<T> robust_pca(const Context&, MatrixView<const T>, const RobustPcaOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

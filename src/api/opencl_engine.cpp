@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/backend_engine.hpp"
-#include "backend/opencl/queue.hpp"
+#include "opencl/queue/queue.hpp"
 
 namespace qrane::detail {
 
@@ -8,7 +8,8 @@ namespace {
 
 class OpenCLEngine final : public BackendEngine<backend::OpenCL> {
  public:
-  OpenCLEngine(backend::opencl::Queue queue, int device) : BackendEngine<backend::OpenCL>(std::move(queue)), device_(device) {}
+  OpenCLEngine(backend::opencl::Queue queue, int device)
+      : BackendEngine<backend::OpenCL>(std::move(queue)), device_(device) {}
   Backend backend() const override { return Backend::opencl; }
   DeviceInfo info() const override { return backend::opencl::device_infos().at(static_cast<std::size_t>(device_)); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse factorization on an engine's device; instantiated in sparse_cpu.cpp, sparse_opencl.cpp and sparse_cuda.cpp, so
-// that only these know src/sparse/device_numeric.hpp.
+// that only these know src/sparse/device/numeric.hpp.
 #pragma once
 
 #include <cstdint>

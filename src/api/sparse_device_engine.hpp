@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "api/sparse_device.hpp"
-#include "sparse/device_numeric.hpp"
+#include "sparse/device/numeric.hpp"
 
 namespace qrane::detail {
 

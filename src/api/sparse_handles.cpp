@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sparse/symbolic.hpp"
+#include "sparse/analysis/symbolic.hpp"
 
 namespace qrane::sparse {
 namespace {
@@ -76,8 +76,7 @@ Processor processor_from_string(const std::string& name) {
   for (const auto& [value, known] : processor_names) {
     if (name == known) return value;
   }
-  throw Error(ErrorCode::invalid_argument,
-              detail::concat("processor: '", name, "' is none of automatic, cpu, device"));
+  throw Error(ErrorCode::invalid_argument, detail::concat("processor: '", name, "' is none of automatic, cpu, device"));
 }
 
 bool has_metis() { return QRANE_WITH_METIS; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sparse::Factor<T> stands on: between the user's rows, columns and memory and the permuted ones of
-// src/sparse/numeric.hpp.
+// src/sparse/host/numeric.hpp.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <qrane/sparse_qr.hpp>
 
 #include "api/engine.hpp"
-#include "sparse/numeric.hpp"
+#include "sparse/host/numeric.hpp"
 #include "sparse/processor.hpp"
 
 namespace qrane::detail {
@@ -280,13 +280,14 @@ class SparseFactorState {
         *symbolic_, tuning::sparse_defaults(context_.backend()), cpu_threads(), static_cast<int>(sizeof(T)));
     return seconds.device < seconds.cpu;
   }
-  /// Runs the action where the factors lie on a device, if this is asked for or faster, and there is room. False: it is the
-  /// host's.
+  /// Runs the action where the factors lie on a device, if this is asked for or faster, and there is room. False: it is
+  /// the host's.
   template <class Action>
   bool on_device(FactorUse use, Index cols, Memory memory, Action action) const {
     sparse::DeviceUses<T>* const uses = numeric_->device_uses();
     if (!uses || !uses->can(use)) return false;
-    if (options_.processor == sparse::Processor::automatic && !uses->pays(use, cols, memory == Memory::device)) return false;
+    if (options_.processor == sparse::Processor::automatic && !uses->pays(use, cols, memory == Memory::device))
+      return false;
     try {
       action(*uses);
       return true;
@@ -297,7 +298,6 @@ class SparseFactorState {
   }
 
   int cpu_threads() const { return options_.threads > 0 ? options_.threads : context_.engine()->host_threads(); }
-
 
   /// The same columns' order, without singletons whose pivots are at most the tolerance.
   void analyze_again(const T* values) {

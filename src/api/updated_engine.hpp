@@ -47,8 +47,10 @@ class UpdatedStateOf final : public QRState<T> {
     if constexpr (!whole) f_.time_stages(on);
   }
   Index refused_updates() override {
-    if constexpr (whole) return 0;
-    else return f_.refused_updates();
+    if constexpr (whole)
+      return 0;
+    else
+      return f_.refused_updates();
   }
 
   void attach(MatrixView<const T> b, MatrixView<const T> a) override {
@@ -74,8 +76,7 @@ class UpdatedStateOf final : public QRState<T> {
     const dense::OnDevice<B, T> solution(f_.queue(), x.x.view());
     f_.queue().copy(f_.d(), rest.matrix, backend::Part::all);
     f_.queue().copy(f_.r_source(), r.matrix, backend::Part::upper);
-    const Matrix<double> more =
-        dense::general_residual_norms<B, T>(f_.queue(), r.matrix, solution.matrix, rest.matrix);
+    const Matrix<double> more = dense::general_residual_norms<B, T>(f_.queue(), r.matrix, solution.matrix, rest.matrix);
     for (std::size_t j = 0; j < norms.size(); ++j) norms[j] = std::hypot(norms[j], more.data()[j]);
     return norms;
   }
@@ -143,7 +144,8 @@ class UpdatedStateOf final : public QRState<T> {
     if constexpr (whole) {
       if (!f_.changed() && f_.plan().q != QForm::full) return dense::determinant(f_.base(), view());
     }
-    throw Error(ErrorCode::unavailable, "the determinant's sign needs reflectors; factor with QForm::implicit or lapack");
+    throw Error(ErrorCode::unavailable,
+                "the determinant's sign needs reflectors; factor with QForm::implicit or lapack");
   }
   Matrix<T> range_basis(double tolerance) override {
     check_q();
@@ -161,8 +163,8 @@ class UpdatedStateOf final : public QRState<T> {
     }
     check(f_.plan().q != QForm::lapack, ErrorCode::unavailable,
           "an updated factorization has no LAPACK-shaped reflectors: its Q is a product of several");
-    throw Error(ErrorCode::unavailable, concat("LAPACK-shaped reflectors need QForm::lapack; this factorization has ",
-                                               to_string(f_.plan().q)));
+    throw Error(ErrorCode::unavailable,
+                concat("LAPACK-shaped reflectors need QForm::lapack; this factorization has ", to_string(f_.plan().q)));
   }
   bool fell_back() override { return false; }
   Stage stage() override { return Stage::planned; }
@@ -179,7 +181,8 @@ class UpdatedStateOf final : public QRState<T> {
     throw Error(ErrorCode::unavailable, "this is one factorization, not a batch");
   }
   void check_q() const {
-    check(f_.plan().q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+    check(f_.plan().q != QForm::none, ErrorCode::unavailable,
+          "Q was not kept: the factorization was made with QForm::none");
   }
   void check_attached() const {
     if (!f_.attached()) this->nothing_attached();
@@ -215,7 +218,8 @@ class UpdatedStateOf final : public QRState<T> {
 };
 
 template <class B, class T>
-std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile, Memory where) {
+std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile,
+                                         Memory where) {
   using update::Updated, update::UpdatedWhole;
   if (f.plan().q == QForm::thin || f.plan().q == QForm::none)
     return std::make_unique<UpdatedStateOf<B, T, Updated<B, T>>>(f, profile, where);
@@ -230,7 +234,8 @@ std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const pl
 }
 
 template <class B, class T>
-std::unique_ptr<BatchUpdater<B, T>> make_batch_updater(const typename B::Queue& queue, const plan::DeviceProfile& profile) {
+std::unique_ptr<BatchUpdater<B, T>> make_batch_updater(const typename B::Queue& queue,
+                                                       const plan::DeviceProfile& profile) {
   return std::make_unique<update::BatchUpdates<B, T>>(queue, profile);
 }
 

@@ -12,7 +12,8 @@ namespace qrane::detail {
 
 /// A state with copies of f's factors; throws Error{unavailable} for forms that cannot be updated.
 template <class B, class T>
-std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile, Memory where);
+std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile,
+                                         Memory where);
 
 /// Updates of batches: keeps the memory that one update leaves to the next.
 template <class B, class T>
@@ -22,6 +23,7 @@ class BatchUpdater {
   virtual BatchUpdateReport update(dense::Factorization<B, T>& f, const BatchUpdateRequest<T>& request) = 0;
 };
 template <class B, class T>
-std::unique_ptr<BatchUpdater<B, T>> make_batch_updater(const typename B::Queue& queue, const plan::DeviceProfile& profile);
+std::unique_ptr<BatchUpdater<B, T>> make_batch_updater(const typename B::Queue& queue,
+                                                       const plan::DeviceProfile& profile);
 
 }  // namespace qrane::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/updated_engine.hpp"
-#include "backend/cpu/queue.hpp"
+#include "cpu/queue/queue.hpp"
 
 namespace qrane::detail {
 
@@ -9,8 +9,8 @@ template std::unique_ptr<QRState<float>> make_updated(dense::Factorization<backe
 template std::unique_ptr<QRState<double>> make_updated(dense::Factorization<backend::Cpu, double>&,
                                                        const plan::DeviceProfile&, Memory);
 template std::unique_ptr<BatchUpdater<backend::Cpu, float>> make_batch_updater(const backend::Cpu::Queue&,
-                                                                             const plan::DeviceProfile&);
+                                                                               const plan::DeviceProfile&);
 template std::unique_ptr<BatchUpdater<backend::Cpu, double>> make_batch_updater(const backend::Cpu::Queue&,
-                                                                              const plan::DeviceProfile&);
+                                                                                const plan::DeviceProfile&);
 
 }  // namespace qrane::detail

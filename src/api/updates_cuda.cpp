@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/updated_engine.hpp"
-#include "backend/cuda/queue.hpp"
+#include "cuda/queue/queue.hpp"
 
 namespace qrane::detail {
 
@@ -9,8 +9,8 @@ template std::unique_ptr<QRState<float>> make_updated(dense::Factorization<backe
 template std::unique_ptr<QRState<double>> make_updated(dense::Factorization<backend::Cuda, double>&,
                                                        const plan::DeviceProfile&, Memory);
 template std::unique_ptr<BatchUpdater<backend::Cuda, float>> make_batch_updater(const backend::Cuda::Queue&,
-                                                                             const plan::DeviceProfile&);
+                                                                                const plan::DeviceProfile&);
 template std::unique_ptr<BatchUpdater<backend::Cuda, double>> make_batch_updater(const backend::Cuda::Queue&,
-                                                                              const plan::DeviceProfile&);
+                                                                                 const plan::DeviceProfile&);
 
 }  // namespace qrane::detail

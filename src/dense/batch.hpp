@@ -33,7 +33,7 @@ struct WholePanels {
   std::vector<One> panels;
   Index tile_rows = 0;  // up to this height a panel is applied by apply_qt_h, in one launch, rather than by products
   Index count = 0;
-  Buffer<B> tasks;      // panels x count for apply_qt_h, then for backends without factor_panel as many for factor
+  Buffer<B> tasks;  // panels x count for apply_qt_h, then for backends without factor_panel as many for factor
 
   WholePanels() = default;
   /// t_stride, compact_stride: elements between two matrices of the T factors, and of where `factor` leaves its T.
@@ -50,9 +50,8 @@ struct WholePanels {
     for (const Index stride : {t_stride, compact_stride})
       for (const One& panel : panels)
         for (Index b = 0; b < plan.count; ++b)
-          list.push_back({0, b * stride, static_cast<std::int32_t>(b),
-                          static_cast<std::int32_t>(plan.rows - panel.col), 0, 0, static_cast<std::int32_t>(panel.cols),
-                          -1});
+          list.push_back({0, b * stride, static_cast<std::int32_t>(b), static_cast<std::int32_t>(plan.rows - panel.col),
+                          0, 0, static_cast<std::int32_t>(panel.cols), -1});
     if (list.empty()) return;
     tasks = Buffer<B>(queue, static_cast<Index>(list.size() * sizeof(backend::BlockTask)));
     queue.upload(list.data(), tasks.template as<backend::BlockTask>(), static_cast<Index>(list.size()));

@@ -3,7 +3,7 @@
 // are gathered into contiguous memory and scattered back.
 #pragma once
 
-#include "dense/consume.hpp"
+#include "dense/solve/consume.hpp"
 
 namespace qrane::dense {
 
@@ -31,9 +31,10 @@ void check_batch(const char* name, const BatchView<T>& a) {
   const Index minor = by_rows ? a.first.cols : a.first.rows, major = by_rows ? a.first.rows : a.first.cols;
   const Index span = a.first.ld * (major - 1) + minor;
   const bool beside = a.stride >= minor && (major == 1 || (a.first.ld - minor) / a.stride >= a.count - 1);
-  check(a.stride >= span || beside, code, name, ": the batch's stride ", a.stride, " is smaller than one matrix, ", span);
-  check(a.stride <= (std::numeric_limits<Index>::max() / 16 / static_cast<Index>(sizeof(T)) - span) / a.count, code, name,
-        ": ", a.count, " matrices ", a.stride, " elements apart overflow 64-bit sizes");
+  check(a.stride >= span || beside, code, name, ": the batch's stride ", a.stride, " is smaller than one matrix, ",
+        span);
+  check(a.stride <= (std::numeric_limits<Index>::max() / 16 / static_cast<Index>(sizeof(T)) - span) / a.count, code,
+        name, ": ", a.count, " matrices ", a.stride, " elements apart overflow 64-bit sizes");
 }
 
 /// Matrix b of a batch, which is not a table in device memory.
@@ -114,8 +115,8 @@ struct TemporaryBatch {
   backend::DeviceMatrix<B, T> matrices;
 
   TemporaryBatch(const typename B::Queue& queue, Index rows, Index cols, Index count)
-      : memory(queue, rows, cols * count),
-        matrices{memory.matrix.data, rows, cols, memory.matrix.ld, memory.matrix.ld * cols, count} {}
+      : memory(queue, rows, cols * count), matrices{memory.matrix.data,      rows, cols, memory.matrix.ld,
+                                                    memory.matrix.ld * cols, count} {}
 };
 
 /// Lets `work` change the batch, where it lies or through a copy of it. `read`: what it holds matters.

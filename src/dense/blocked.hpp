@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocked Householder QR with LAPACK-shaped reflectors: panels as in dense/blocked_panel.hpp, the trailing matrix by two
-// products.
+// Blocked Householder QR with LAPACK-shaped reflectors: panels as in dense/blocked_panel.hpp, the trailing matrix by
+// two products.
 //
 //      panel P  -->  V (unit lower trapezoidal), T, S R
 //      C := C - V (Tᵀ (Vᵀ C))
@@ -15,8 +15,8 @@
 // for each panel, Y2 = V2 T2 transposed times the rows of its block's other columns, gives both T2ᵀ V2ᵀ V1 and the
 // T2ᵀ V2ᵀ C of the update.
 //
-// Look-ahead: block k first updates the columns of block k + 1, which is then factored on a second queue while the first
-// updates the rest. (On backends with one queue the order is the one below, too.)
+// Look-ahead: block k first updates the columns of block k + 1, which is then factored on a second queue while the
+// first updates the rest. (On backends with one queue the order is the one below, too.)
 //
 //      first    wait F0 | update rest by 0        | wait F1 | update rest by 1       ...
 //      second   F0 | update 1 by 0 | F1 (factor)  | wait rest by 0 | update 2 by 1 | F2 ...
@@ -48,8 +48,8 @@ BlockedSchedule<B> make_blocked_schedule(typename B::Queue& queue, Index rows, I
   s.block_cols = block_cols;
   const Index k = std::min(rows, cols);
   for (Index col = 0; col < k; col += panel_cols)
-    s.panels.push_back(make_blocked_panel<B, T>(queue, rows - col, std::min<Index>(panel_cols, k - col), batch, shape,
-                                                method));
+    s.panels.push_back(
+        make_blocked_panel<B, T>(queue, rows - col, std::min<Index>(panel_cols, k - col), batch, shape, method));
   if (k > block_cols) (void)queue.side();  // now: making one allocates
   return s;
 }
@@ -124,14 +124,16 @@ void blocked(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const
   auto side = k > block ? queue.side() : queue;
   queue.fill(t, T(0), T(0));
   if (const auto& p = work.panel; p.method.cholesky_passes > 0)
-    queue.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(p.refused), p.panels, 1, p.panels, 0, 1}, 0.0, 0.0);
+    queue.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(p.refused), p.panels, 1, p.panels, 0, 1}, 0.0,
+               0.0);
   side.follow(queue);
   for (Index first = 0, turn = 0; first < k; first += block, turn = 1 - turn) {
     const Index end = std::min(first + block, k), next = std::min(end + block, k);
     const auto factor = block_t(t, first / block, end - first);
     const auto v = work.v[static_cast<std::size_t>(turn)].block(0, 0, m - first, end - first);
     factor_block(side, schedule, a, first, end, factor, v, reflectors || end < a.cols, work);
-    if (next > end) side.follow(queue);  // the last update of the rest has been to the next block's columns, and read its V
+    if (next > end)
+      side.follow(queue);  // the last update of the rest has been to the next block's columns, and read its V
     queue.follow(side);
     apply_block_reflector(side, v, factor, Op::transpose, a.block(first, end, m - first, next - end), work.ahead);
     apply_block_reflector(queue, v, factor, Op::transpose, a.block(first, next, m - first, a.cols - next), work.rest);

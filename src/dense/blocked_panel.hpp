@@ -66,13 +66,13 @@ BlockedPanel<B> make_blocked_panel(typename B::Queue& queue, Index rows, Index c
 /// Memory for one panel at a time.
 template <class B, class T>
 struct PanelWorkspace {
-  backend::DeviceMatrix<B, T> copy;                // m x b: the panel for its tree
-  backend::DeviceMatrix<B, T> q;                   // m x b: thin Q
-  backend::DeviceMatrix<B, T> r;                   // b x b: the panel's R
-  backend::DeviceMatrix<B, T> y;                   // m x b: V T, for the update of the panel's block
-  backend::DeviceMatrix<B, T> u_inverse;           // b x b
-  backend::DeviceMatrix<B, double> wide_inverse;   // b x b: the same
-  typename B::template Pointer<T> t{};             // T factors of the panel's tree
+  backend::DeviceMatrix<B, T> copy;                      // m x b: the panel for its tree
+  backend::DeviceMatrix<B, T> q;                         // m x b: thin Q
+  backend::DeviceMatrix<B, T> r;                         // b x b: the panel's R
+  backend::DeviceMatrix<B, T> y;                         // m x b: V T, for the update of the panel's block
+  backend::DeviceMatrix<B, T> u_inverse;                 // b x b
+  backend::DeviceMatrix<B, double> wide_inverse;         // b x b: the same
+  typename B::template Pointer<T> t{};                   // T factors of the panel's tree
   typename B::template Pointer<std::int32_t> refused{};  // one flag for each panel, 8 bytes apart: its guard refused
   Index panels = 0;
   backend::Scratch<B> scratch;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "backend/kernels.hpp"
+#include "vocabulary/kernels.hpp"
 
 namespace qrane::dense {
 

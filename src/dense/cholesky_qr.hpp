@@ -35,8 +35,8 @@
 
 #include <qrane/qr.hpp>
 
-#include "backend/guarded.hpp"
 #include "dense/caqr.hpp"
+#include "vocabulary/guarded.hpp"
 
 namespace qrane::dense {
 
@@ -58,11 +58,11 @@ struct CholeskyWorkspace {
   using Flag = typename B::template Pointer<std::int32_t>;
 
   backend::DeviceMatrix<B, double> gram, r, inverse, r2;  // n x n
-  Flag flags{};                         // see below
-  Flag failed{};                        // a flag of the caller's, which is 0; null: one of `flags`
+  Flag flags{};                                           // see below
+  Flag failed{};                                          // a flag of the caller's, which is 0; null: one of `flags`
   typename B::template Pointer<double> condition{};
-  backend::DeviceMatrix<B, T> v;        // m x n: the sketch, then Q1
-  backend::DeviceMatrix<B, T> tree_v;   // m x n: the fall-back's reflectors; v unless the tree starts early
+  backend::DeviceMatrix<B, T> v;       // m x n: the sketch, then Q1
+  backend::DeviceMatrix<B, T> tree_v;  // m x n: the fall-back's reflectors; v unless the tree starts early
   bool early_tree = false;
   typename B::template Pointer<T> t{};  // T factors of the sketch's tree and of the fall-back's
   backend::Scratch<B> scratch;
@@ -161,7 +161,8 @@ void precondition(typename B::Queue& queue, const Sketch<B>& sketch, const backe
 /// Whether the tree starts beside the guard: where nothing else is left when the first pass fails.
 template <class B, class T>
 constexpr bool starts_tree_early(int passes, Index sketch_rows) {
-  return requires { requires B::Queue::has_side; } && sizeof(T) == 8 && passes > 1 && sketch_rows == 0;
+  return requires { requires B::Queue::has_side; }
+  &&sizeof(T) == 8 && passes > 1 && sketch_rows == 0;
 }
 
 /// Something else has answered: under that condition the rest of an early tree does nothing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One dense factorization on one backend: memory, the algorithm its plan names, and what R and Q give directly.
-// What consumes a factorization (solve, rank, bases, SVD) is in dense/consume.hpp.
+// What consumes a factorization (solve, rank, bases, SVD) is in dense/solve/consume.hpp.
 //
 //                 v_                     t_            r_               q_
 //   implicit      reflectors and R       T factors     -                -
@@ -120,8 +120,8 @@ class Factorization : Pieces<B, T> {
     q_ = q;
   }
 
-  /// Factors `a` (only read); allocates nothing here, and does not wait. With `in_place` memory pass v(). What comes again
-  /// with the same address is a recording from the third time on (repeated.hpp), where that pays.
+  /// Factors `a` (only read); allocates nothing here, and does not wait. With `in_place` memory pass v(). What comes
+  /// again with the same address is a recording from the third time on (repeated.hpp), where that pays.
   void run(const Mat& a) {
     if (plan_.count == 0) return;
     if (!replays())
@@ -207,9 +207,7 @@ class Factorization : Pieces<B, T> {
   }
 
   /// Cholesky QR's guard, or that of any of blocked's panels, refused.
-  bool fell_back() {
-    return plan_.algorithm == Algorithm::blocked ? blocked_fell_back() : stage() == Stage::tree;
-  }
+  bool fell_back() { return plan_.algorithm == Algorithm::blocked ? blocked_fell_back() : stage() == Stage::tree; }
 
   Stage stage() {
     if (plan_.algorithm != Algorithm::cholesky_qr) return Stage::planned;
@@ -239,9 +237,9 @@ class Factorization : Pieces<B, T> {
       if (!plan_.small)
         whole_panels_ = WholePanels<B>(queue_, plan_, queue_.limits(T{}), block_t_stride(), compact_t_stride());
     } else if (plan_.algorithm == Algorithm::blocked) {
-      blocked_schedule_ = make_blocked_schedule<B, T>(queue_, plan_.rows, plan_.cols, plan_.count,
-                                                      plan_.panel_cols, plan_.block_cols, shape,
-                                                      PanelMethod{plan_.passes, plan_.guard_limit});
+      blocked_schedule_ =
+          make_blocked_schedule<B, T>(queue_, plan_.rows, plan_.cols, plan_.count, plan_.panel_cols, plan_.block_cols,
+                                      shape, PanelMethod{plan_.passes, plan_.guard_limit});
     } else {
       const Index rows =
           plan_.absorbing_units > 0 ? AbsorbWorkspace<B, T>::chains(plan_).triangles * plan_.cols : plan_.rows;

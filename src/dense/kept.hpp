@@ -3,9 +3,9 @@
 // factorizations and the memory of the last few, so that a loop of such calls allocates little but its results, and
 // factorizations become recordings as those of one QR object do (repeated.hpp). Bits are the same either way.
 //
-// Bounded: the `most` things used last, together at most so many bytes of workspace. They go with the context, and as soon
-// as an allocation would fail without (backend/reserve.hpp). What a call has taken nobody else can take; what it has not
-// put back when it fails goes.
+// Bounded: the `most` things used last, together at most so many bytes of workspace. They go with the context, and as
+// soon as an allocation would fail without (vocabulary/reserve.hpp). What a call has taken nobody else can take; what
+// it has not put back when it fails goes.
 #pragma once
 
 #include <iterator>
@@ -16,8 +16,8 @@
 #include <typeinfo>
 #include <utility>
 
-#include "backend/reserve.hpp"
 #include "dense/factorization.hpp"
+#include "vocabulary/reserve.hpp"
 
 namespace qrane::dense {
 

@@ -9,9 +9,9 @@
 //              updated by products. The sketch is taken anew for every block, so that it owes nothing to the size that
 //              A had before: 2 m n (b + 8) flops a block beside the update's 4 m n b.
 //
-// Q = H_0 H_1 ..., H_j = I - tau_j v_j v_jᵀ. Blocks of reflectors are applied as I - V M^-1 Vᵀ with M the upper triangle
-// of VᵀV whose diagonal is 1 / tau (Joffrain, Low, Quintana-Ortí, van de Geijn, Van Zee, TOMS 2006): M comes from one
-// product, and no T is formed.
+// Q = H_0 H_1 ..., H_j = I - tau_j v_j v_jᵀ. Blocks of reflectors are applied as I - V M^-1 Vᵀ with M the upper
+// triangle of VᵀV whose diagonal is 1 / tau (Joffrain, Low, Quintana-Ortí, van de Geijn, Van Zee, TOMS 2006): M comes
+// from one product, and no T is formed.
 #pragma once
 
 #include <bit>
@@ -20,7 +20,7 @@
 #include <numeric>
 #include <vector>
 
-#include "backend/cpu/queue.hpp"
+#include "cpu/queue/queue.hpp"
 #include "dense/transfer.hpp"
 
 namespace qrane::dense {
@@ -30,11 +30,14 @@ constexpr Index widest_exact_pivoting = 2304;
 
 template <class B, class T>
 concept HasPivotedFactor = requires(typename B::Queue& queue, const backend::PivotedFactor<B, T>& task,
-                                    const backend::Scratch<B>& scratch) { queue.pivoted_factor(task, scratch); };
+                                    const backend::Scratch<B>& scratch) {
+  queue.pivoted_factor(task, scratch);
+};
 template <class B, class T>
-concept HasGatherColumns =
-    requires(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
-             typename B::template Pointer<std::int32_t> columns) { queue.gather_columns(a, columns, a); };
+concept HasGatherColumns = requires(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
+                                    typename B::template Pointer<std::int32_t> columns) {
+  queue.gather_columns(a, columns, a);
+};
 
 /// The next of a sequence that is the same on every machine: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 inline std::uint64_t random_bits(std::uint64_t& state) {
@@ -214,8 +217,10 @@ class PivotedMatrix {
     const Index blocks = (end - first + block_cols - 1) / block_cols, rows = packed_.rows;
     const Temporary<B, T> w(queue_, std::min(block_cols, end - first), c.cols);
     for (Index i = 0; i < blocks; ++i) {
-      const Index col = first + (op == Op::transpose ? i : blocks - 1 - i) * block_cols, n = std::min(block_cols, end - col);
-      const Mat v = v_.block(0, 0, rows - col, n), m = gram_.block(0, 0, n, n), product = w.matrix.block(0, 0, n, c.cols);
+      const Index col = first + (op == Op::transpose ? i : blocks - 1 - i) * block_cols,
+                  n = std::min(block_cols, end - col);
+      const Mat v = v_.block(0, 0, rows - col, n), m = gram_.block(0, 0, n, n),
+                product = w.matrix.block(0, 0, n, c.cols);
       const Mat target = c.block(col, 0, rows - col, c.cols);
       queue_.copy(packed_.block(col, col, rows - col, n), v, Part::unit_lower);
       queue_.gemm(Op::transpose, Op::none, T(1), v, v, T(0), m);
@@ -267,7 +272,7 @@ void PivotedMatrix<B, T>::take_panel(Index col, Index n) {
     const Mat whole = a_.columns(col, left), front = a_.columns(col, n), moved = panel_.columns(0, n),
               saved = spare_.columns(0, n);
     queue_.copy(front, saved, Part::all);
-    queue_.gather_columns(whole, device_columns_, moved);                            // the chosen ones
+    queue_.gather_columns(whole, device_columns_, moved);                              // the chosen ones
     queue_.gather_columns(saved, device_columns_ + n, a_.columns(col + n, left - n));  // and those that made room
     // pivoted among themselves below row `col`; the rows above follow
     const Mat below = saved.block(0, 0, rows - col, n);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A P = Q R of any shape. With more rows than columns A = Q1 R1 comes first, by whatever qr() would take for the form of Q
-// asked for, then R1 P = Q2 R on the triangle, so that Q = Q1 diag(Q2, I); else A itself is pivoted (pivoted_matrix.hpp).
-// Cost: that of qr() and 8 n^3 / 3 flops of the triangle, of which A sees nothing.
+// A P = Q R of any shape. With more rows than columns A = Q1 R1 comes first, by whatever qr() would take for the form
+// of Q asked for, then R1 P = Q2 R on the triangle, so that Q = Q1 diag(Q2, I); else A itself is pivoted
+// (pivoted_matrix.hpp). Cost: that of qr() and 8 n^3 / 3 flops of the triangle, of which A sees nothing.
 #pragma once
 
 #include <optional>
 
 #include <qrane/pivoted_qr.hpp>
 
-#include "dense/consume.hpp"
+#include "dense/solve/consume.hpp"
 
 namespace qrane::dense {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches that come again and again with the same addresses: from the third time on, where the backend can keep them
-// (`recorded`, `replay`, `captured`), they are one launch of a recording. The first two times are direct, since somebody who
-// factors once should not pay for a recording, and since what the launches themselves keep (queues beside this one, loaded
-// kernels) is made by then.
+// (`recorded`, `replay`, `captured`), they are one launch of a recording. The first two times are direct, since
+// somebody who factors once should not pay for a recording, and since what the launches themselves keep (queues beside
+// this one, loaded kernels) is made by then.
 //
-// A recording takes host memory, and device memory that is the driver's own, not of the context's pool. Where there is none
-// to be had the launches stay direct; they do so while the caller captures the queue's stream, too.
+// A recording takes host memory, and device memory that is the driver's own, not of the context's pool. Where there is
+// none to be had the launches stay direct; they do so while the caller captures the queue's stream, too.
 #pragma once
 
 #include <qrane/error.hpp>
@@ -16,7 +16,7 @@ namespace qrane::dense {
 template <class Queue, class Key>
 class Repeated {
  public:
-  static constexpr bool records = requires(Queue& q) {
+  static constexpr bool records = requires(Queue & q) {
     q.recorded([](Queue&) {});
     q.captured();
   };

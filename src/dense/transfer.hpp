@@ -12,9 +12,9 @@
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
 
-#include "backend/cpu/cpu.hpp"
+#include "cpu/queue/cpu.hpp"
 #include "dense/buffer.hpp"
-#include "dense/small_host.hpp"
+#include "dense/solve/small_host.hpp"
 
 namespace qrane::dense {
 
@@ -61,8 +61,8 @@ backend::DeviceMatrix<B, std::remove_const_t<T>> as_device(const MatrixView<T>& 
   const Index cols = row_major ? v.rows : v.cols;
   const Index bytes = ((count - 1) * stride + (cols - 1) * v.ld + rows) * static_cast<Index>(sizeof(U));
   detail::check(rows == 0 || cols == 0 || count == 0 || reaches(B{}, p, bytes), ErrorCode::invalid_argument,
-                "the memory of a ", v.rows, " x ", v.cols, " matrix is not, or not all of it, where the backend ", B::name,
-                " reaches it");
+                "the memory of a ", v.rows, " x ", v.cols, " matrix is not, or not all of it, where the backend ",
+                B::name, " reaches it");
   return {p, rows, cols, std::max<Index>({v.ld, rows, 1}), stride, count};
 }
 

@@ -51,7 +51,8 @@ void append_panel(Schedule& s, Index rows, Index row, Index col, Index cols, Ind
     task.row = row + first;
     task.rows = static_cast<std::int32_t>(std::min(h, height - first));
     // cols == h and a short remainder: the last two blocks become one
-    if (height - first - task.rows > 0 && height - first - task.rows < cols) task.rows = static_cast<std::int32_t>(height - first);
+    if (height - first - task.rows > 0 && height - first - task.rows < cols)
+      task.rows = static_cast<std::int32_t>(height - first);
     blocks.push_back(task);
     if (first + task.rows >= height) break;
   }

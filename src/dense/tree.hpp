@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "backend/kernels.hpp"
+#include "vocabulary/kernels.hpp"
 
 namespace qrane::dense {
 

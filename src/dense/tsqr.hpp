@@ -22,9 +22,9 @@ concept Absorbing = requires(typename B::Queue& queue, backend::Absorb<B, T> a, 
 
 template <class B, class T>
 struct AbsorbWorkspace {
-  backend::DeviceMatrix<B, T> r;    // triangles * n rows; thin: then the reflectors of its own tree
-  backend::DeviceMatrix<B, T> next; // none: what is left of r, where that is not R yet
-  backend::DeviceMatrix<B, T> top;  // thin: U
+  backend::DeviceMatrix<B, T> r;     // triangles * n rows; thin: then the reflectors of its own tree
+  backend::DeviceMatrix<B, T> next;  // none: what is left of r, where that is not R yet
+  backend::DeviceMatrix<B, T> top;   // thin: U
   typename B::template Pointer<T> checkpoints{}, t{};
 
   AbsorbWorkspace() = default;
@@ -53,7 +53,7 @@ struct AbsorbWorkspace {
 
 /// R (n x n) of a, level by level; a is only read.
 template <class B, class T>
-  requires Absorbing<B, T>
+requires Absorbing<B, T>
 void absorb_all(typename B::Queue& queue, const Plan& plan, const backend::DeviceMatrix<B, T>& a,
                 const backend::DeviceMatrix<B, T>& r, const AbsorbWorkspace<B, T>& work) {
   auto from = a, to = work.r, other = work.next;
@@ -69,7 +69,7 @@ void absorb_all(typename B::Queue& queue, const Plan& plan, const backend::Devic
 
 /// R (n x n) and, when q.cols > 0, the thin Q of a; a is only read. `tree` is for work.r.
 template <class B, class T>
-  requires Absorbing<B, T>
+requires Absorbing<B, T>
 void tsqr_absorbing(typename B::Queue& queue, const Plan& plan, const DeviceSchedule<B>& tree,
                     const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& r,
                     const backend::DeviceMatrix<B, T>& q, const AbsorbWorkspace<B, T>& work) {

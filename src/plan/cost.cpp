@@ -56,8 +56,8 @@ Cost predict(const Plan& p) {
     case Algorithm::blocked: {
       const double panels = panel_elements(m, k, panel);
       c.flops = qr_flops(m, n) + 2 * panels * panel + form_q;
-      c.bytes = size * (4 * panels + 3 * trailing_elements(m, n, k, block) +
-                        3 * m * block * std::ceil(k / block) / 2 + (explicit_q ? 3 * m * q_cols : 0));
+      c.bytes = size * (4 * panels + 3 * trailing_elements(m, n, k, block) + 3 * m * block * std::ceil(k / block) / 2 +
+                        (explicit_q ? 3 * m * q_cols : 0));
       break;
     }
     case Algorithm::householder: {  // panels also read the rest of their block twice and write it once

@@ -19,10 +19,10 @@ constexpr std::array<std::pair<Algorithm, const char*>, 6> algorithm_names{{{Alg
                                                                             {Algorithm::cholesky_qr, "cholesky_qr"},
                                                                             {Algorithm::householder, "householder"}}};
 constexpr std::array<std::pair<QForm, const char*>, 5> form_names{{{QForm::implicit, "implicit"},
-                                                                {QForm::thin, "thin"},
-                                                                {QForm::lapack, "lapack"},
-                                                                {QForm::none, "none"},
-                                                                {QForm::full, "full"}}};
+                                                                   {QForm::thin, "thin"},
+                                                                   {QForm::lapack, "lapack"},
+                                                                   {QForm::none, "none"},
+                                                                   {QForm::full, "full"}}};
 
 constexpr std::array<std::pair<Stage, const char*>, 5> stage_names{{{Stage::planned, "planned"},
                                                                     {Stage::one_pass, "one pass"},
@@ -63,7 +63,8 @@ std::string Plan::explain() const {
   switch (algorithm) {
     case Algorithm::tsqr:
       out << ": one panel of all columns, rows reduced by a tree";
-      if (absorbing_units > 0) out << " over flat trees, one for every warp of " << absorbing_units << " multiprocessors";
+      if (absorbing_units > 0)
+        out << " over flat trees, one for every warp of " << absorbing_units << " multiprocessors";
       break;
     case Algorithm::caqr: out << ": panels by TSQR, each applied to the trailing matrix through its tree"; break;
     case Algorithm::blocked:
@@ -96,7 +97,8 @@ std::string Plan::explain() const {
     out << " blocks in the first panel";
   }
   out << "\npanels: " << panel_cols << " columns, compact WY groups of " << inner;
-  if (algorithm == Algorithm::blocked || (algorithm == Algorithm::householder && !small)) out << ", trailing matrix updated by " << block_cols << " columns at a time";
+  if (algorithm == Algorithm::blocked || (algorithm == Algorithm::householder && !small))
+    out << ", trailing matrix updated by " << block_cols << " columns at a time";
   out << "\n";
   out << "workspace: " << workspace_bytes << " bytes\n";
   const plan::Cost cost = plan::predict(*this);

@@ -67,11 +67,11 @@ Choice choose(const DeviceProfile& device, const tuning::QRTuning& t, const Plan
   // They read the trailing matrix once for every panel, and each of many panels adds its rounding: past a width
   // products in full precision are the better choice.
   if (m >= t.caqr_rows_per_col * n && k <= t.widest_caqr)
-    return {Algorithm::caqr, concat("at least ", t.caqr_rows_per_col, " rows a column, at most ", t.widest_caqr,
-                                    " columns")};
+    return {Algorithm::caqr,
+            concat("at least ", t.caqr_rows_per_col, " rows a column, at most ", t.widest_caqr, " columns")};
   if (m < t.caqr_rows_per_col * n && k <= t.widest_square_caqr)
-    return {Algorithm::caqr, concat("fewer than ", t.caqr_rows_per_col, " rows a column, at most ",
-                                    t.widest_square_caqr, " columns")};
+    return {Algorithm::caqr,
+            concat("fewer than ", t.caqr_rows_per_col, " rows a column, at most ", t.widest_square_caqr, " columns")};
   return {Algorithm::blocked, m >= t.caqr_rows_per_col * n
                                   ? concat("more than ", t.widest_caqr, " columns")
                                   : concat("fewer than ", t.caqr_rows_per_col, " rows a column, more than ",
@@ -186,10 +186,9 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
     plan_householder(p, device, tuned, options);
     return p;
   }
-  const bool cholesky_panels =
-      p.algorithm == Algorithm::blocked && options.panel_kind != PanelKind::tree &&
-      (options.panel_kind == PanelKind::cholesky || (tuned.cholesky_panels && p.count == 1)) &&
-      device.limits.has_double;
+  const bool cholesky_panels = p.algorithm == Algorithm::blocked && options.panel_kind != PanelKind::tree &&
+                               (options.panel_kind == PanelKind::cholesky || (tuned.cholesky_panels && p.count == 1)) &&
+                               device.limits.has_double;
   const bool blocked = p.algorithm == Algorithm::blocked;
   const bool cached = tuned.block_bytes > 0;  // leaves are sized for a cache, and panels as wide as the matrix allowed
   const Index widest = p.algorithm == Algorithm::tsqr ? k
@@ -216,8 +215,7 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
   p.arity = static_cast<int>(std::clamp<Index>(arity, 2, std::max<Index>(2, most_heads)));
   const bool own_tree = options.block_rows == 0 && options.arity == 0;  // none that the user asked for
   if (p.algorithm == Algorithm::tsqr && (p.q == QForm::none || p.q == QForm::thin) && own_tree && count == 1 &&
-      rows >= cols && cols > 0 &&
-      cols <= (p.q == QForm::thin ? device.limits.max_formed : device.limits.max_absorbed))
+      rows >= cols && cols > 0 && cols <= (p.q == QForm::thin ? device.limits.max_formed : device.limits.max_absorbed))
     p.absorbing_units = device.limits.units;
   if (p.algorithm == Algorithm::cholesky_qr || cholesky_panels) plan_guard(p, cholesky_panels);
   return p;

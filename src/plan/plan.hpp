@@ -6,15 +6,15 @@
 
 #include <qrane/qr.hpp>
 
-#include "backend/kernels.hpp"
 #include "tuning/table.hpp"
+#include "vocabulary/kernels.hpp"
 
 namespace qrane::plan {
 
 /// What a plan needs to know of a device.
 struct DeviceProfile {
   Backend backend = Backend::cpu;
-  backend::Limits limits;  // for the scalar in question
+  backend::Limits limits;                        // for the scalar in question
   std::shared_ptr<const tuning::Tables> tuning;  // null: the backend's defaults
 };
 

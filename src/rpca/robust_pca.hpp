@@ -10,15 +10,15 @@
 // so an iteration is an n x n SVD, one product, and element-wise updates. Three ways, the best that the backend has:
 //
 //   fused      G = XᵀX in double, V and σ from G started from the last V, P; then L = X P, S, Y and the next X in one
-//              pass that reads M, X, Y and writes the next X, Y (into other memory, in turn), and a verdict on the device.
-//              Several iterations are queued before the host looks; those after the last do nothing. L and S of the last
-//              are made at the end, from the X and Y it began with.
+//              pass that reads M, X, Y and writes the next X, Y (into other memory, in turn), and a verdict on the
+//              device. Several iterations are queued before the host looks; those after the last do nothing. L and S of
+//              the last are made at the end, from the X and Y it began with.
 //   steps      the same with L = X P by gemm and the element-wise pass; the host looks after each.
 //   on host    R by the plan's QR, to the host; LAPACK; P back.
 //
-// The Gram matrix' rounding moves a singular value σ by 2^-52 σ_1² / σ and L by 2^-52 σ_1 / τ relative to X; where that is
-// not below the tolerance, or when RobustPcaOptions::algorithm names one, R comes from a QR.
-// M is scaled by a power of two when its size would overflow in squares; that is exact.
+// The Gram matrix' rounding moves a singular value σ by 2^-52 σ_1² / σ and L by 2^-52 σ_1 / τ relative to X; where that
+// is not below the tolerance, or when RobustPcaOptions::algorithm names one, R comes from a QR. M is scaled by a power
+// of two when its size would overflow in squares; that is exact.
 #pragma once
 
 #include <chrono>
@@ -269,7 +269,8 @@ class Iteration {
           const bool ended = running == 0 && (k + 1 == count || records[2 * k + 2] == unwritten);
           last_mu = mu[k];
           more = report(result, ++done, mu[k], residual, static_cast<Index>(records[2 * k + 1]),
-                        ended && !std::isnan(residual)) && !ended;
+                        ended && !std::isnan(residual)) &&
+                 !ended;
         }
       }
       if (way_ == Way::fused) finish(last_mu, done);

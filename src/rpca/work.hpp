@@ -32,7 +32,8 @@ inline Threshold singular_value_threshold(const dense::HostSvd& svd, double tau)
 }
 
 template <class Queue, class B>
-concept HasSmallSvd = requires(Queue& q, const backend::SmallSvd<B>& task, const backend::RobustPcaVerdict<B>& verdict) {
+concept HasSmallSvd = requires(Queue& q, const backend::SmallSvd<B>& task,
+                               const backend::RobustPcaVerdict<B>& verdict) {
   q.small_svd(task);
   { q.max_small_svd() } -> std::convertible_to<Index>;
   q.robust_pca_verdict(verdict);

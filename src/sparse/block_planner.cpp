@@ -30,7 +30,8 @@ Index BlockPlanner::find(Index size) const {
     if (blocks_[at(hole)].size >= size) return hole;
   ++bin;
   for (int word = bin / 64; word < bins / 64; ++word) {
-    const std::uint64_t set = filled_[at(word)] & (word == bin / 64 ? ~std::uint64_t{0} << bin % 64 : ~std::uint64_t{0});
+    const std::uint64_t set =
+        filled_[at(word)] & (word == bin / 64 ? ~std::uint64_t{0} << bin % 64 : ~std::uint64_t{0});
     if (set != 0) return first_[at(word * 64 + std::countr_zero(set))];
   }
   return -1;
@@ -52,8 +53,10 @@ void BlockPlanner::close(Index block) {
   const int bin = bin_of(b.size);
   b.hole = false;
   if (b.bin_after >= 0) blocks_[at(b.bin_after)].bin_before = b.bin_before;
-  if (b.bin_before >= 0) blocks_[at(b.bin_before)].bin_after = b.bin_after;
-  else first_[at(bin)] = b.bin_after;
+  if (b.bin_before >= 0)
+    blocks_[at(b.bin_before)].bin_after = b.bin_after;
+  else
+    first_[at(bin)] = b.bin_after;
   if (first_[at(bin)] < 0) filled_[at(bin / 64)] &= ~(std::uint64_t{1} << bin % 64);
 }
 
@@ -67,15 +70,18 @@ Index BlockPlanner::insert(Index begin, Index size, Index before, Index after) {
   }
   blocks_[at(block)] = {begin, size, before, after, -1, -1, false};
   if (before >= 0) blocks_[at(before)].after = block;
-  if (after >= 0) blocks_[at(after)].before = block;
-  else last_ = block;
+  if (after >= 0)
+    blocks_[at(after)].before = block;
+  else
+    last_ = block;
   return block;
 }
 
 Index BlockPlanner::take(Index size, Index limit) {
   Index block = find(size);
   if (block < 0 && limit >= 0) {
-    const Index begin = last_ < 0 ? 0 : blocks_[at(last_)].begin + (blocks_[at(last_)].hole ? 0 : blocks_[at(last_)].size);
+    const Index begin =
+        last_ < 0 ? 0 : blocks_[at(last_)].begin + (blocks_[at(last_)].hole ? 0 : blocks_[at(last_)].size);
     if (begin + size > limit) return -1;
   }
   if (block < 0 && last_ >= 0 && blocks_[at(last_)].hole) {  // the last hole grows
@@ -102,8 +108,10 @@ void BlockPlanner::give_back(Index handle) {
     blocks_[at(block)].size += blocks_[at(next)].size;
     const Index after = blocks_[at(next)].after;
     blocks_[at(block)].after = after;
-    if (after >= 0) blocks_[at(after)].before = block;
-    else last_ = block;
+    if (after >= 0)
+      blocks_[at(after)].before = block;
+    else
+      last_ = block;
     spare_.push_back(next);
   };
   if (const Index after = blocks_[at(handle)].after; after >= 0 && blocks_[at(after)].hole) {

@@ -9,8 +9,8 @@
 
 namespace qrane::sparse {
 
-/// Addresses for blocks that come and go: a good fit in constant time, holes merge. Two-level bins as in Masmano, Ripoll,
-/// Crespo, Real, "TLSF", 2004; blocks are numbers here, nothing lies in the memory itself.
+/// Addresses for blocks that come and go: a good fit in constant time, holes merge. Two-level bins as in Masmano,
+/// Ripoll, Crespo, Real, "TLSF", 2004; blocks are numbers here, nothing lies in the memory itself.
 class BlockPlanner {
  public:
   BlockPlanner();

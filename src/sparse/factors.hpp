@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a numeric factorization S = Q R leaves behind, and what uses it, whoever made it: Numeric (numeric.hpp) on the CPU,
-// DeviceNumeric (device_numeric.hpp) on a device. Values, scaling and tolerance are prepared here for both.
+// What a numeric factorization S = Q R leaves behind, and what uses it, whoever made it: Numeric (numeric.hpp) on the
+// CPU, DeviceNumeric (device_numeric.hpp) on a device. Values, scaling and tolerance are prepared here for both.
 //
 // R of a front is packed by columns. Pivotal column j holds its first live(j) rows, the others all r_rows. On the CPU,
 // which knows ranks when it packs, column follows column; a device packs to places that the pattern fixes
@@ -14,10 +14,10 @@
 
 #include <qrane/context.hpp>
 
-#include "backend/kernels.hpp"
-#include "sparse/device_uses.hpp"
+#include "sparse/analysis/symbolic.hpp"
+#include "sparse/device/uses.hpp"
 #include "sparse/progress.hpp"
-#include "sparse/symbolic.hpp"
+#include "vocabulary/kernels.hpp"
 
 namespace qrane::sparse {
 
@@ -55,7 +55,7 @@ struct StoredFront {
   StoredPanel<T>* panels = nullptr;  ///< with Q
   Index panel_count = 0;
   Index* row_ids = nullptr;  ///< permuted row of S that each row stands in; with Q or right-hand sides
-  T* cb = nullptr;             ///< on the CPU, contribution block by columns, upper trapezoid; until the parent took it
+  T* cb = nullptr;           ///< on the CPU, contribution block by columns, upper trapezoid; until the parent took it
 
   Index live(Index j) const { return live_count ? live_count[j] : std::min(j + 1, r_rows); }
   bool is_live(Index j) const { return live(j) > (j > 0 ? live(j - 1) : 0); }

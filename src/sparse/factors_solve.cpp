@@ -4,9 +4,9 @@
 
 #include <qrane/error.hpp>
 
-#include "backend/cpu/blas.hpp"
+#include "cpu/queue/blas.hpp"
 #include "sparse/factors.hpp"
-#include "sparse/front_qr.hpp"
+#include "sparse/host/front_qr.hpp"
 
 namespace qrane::sparse {
 
@@ -144,8 +144,7 @@ void Factors<T>::solve_r(T* y, T* x, Index n) const {
       for (Index i = 0; i < others; ++i) known[at(i + j * others)] = x[columns[shape.pivots + i] + j * ldx];
     if (others > 0)
       blas::gemm(Op::none, Op::none, m, n, others, T(-1), rectangle(front, shape.pivots),
-                 front.stride(shape.pivots, shape.pivots), known.data(), others, T(1),
-                 rows, ldy);
+                 front.stride(shape.pivots, shape.pivots), known.data(), others, T(1), rows, ldy);
     solve_triangle(front, shape.pivots, Op::none, n, rows, ldy, triangle);
     for (Index j = 0, k = 0; j < shape.pivots; ++j) {
       if (!front.is_live(j)) continue;
@@ -192,8 +191,7 @@ void Factors<T>::solve_rt(T* b, T* y, Index n) const {
     if (others == 0) continue;
     update.resize(at(others * n));
     blas::gemm(Op::transpose, Op::none, others, n, m, T(1), rectangle(front, shape.pivots),
-               front.stride(shape.pivots, shape.pivots), rows, ldy, T(0),
-               update.data(), others);
+               front.stride(shape.pivots, shape.pivots), rows, ldy, T(0), update.data(), others);
     const Index* const columns = s.front_cols.data() + shape.cols_begin + shape.pivots;
     for (Index c = 0; c < n; ++c)
       for (Index i = 0; i < others; ++i) b[columns[i] + c * ldb] -= update[at(i + c * others)];

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "sparse/numeric_plan.hpp"
+#include "sparse/host/numeric_plan.hpp"
 
 namespace qrane::sparse {
 

@@ -9,7 +9,7 @@
 
 #include <qrane/sparse_qr.hpp>
 
-#include "sparse/compact.hpp"
+#include "sparse/analysis/compact.hpp"
 
 namespace qrane::sparse {
 
@@ -227,8 +227,7 @@ RefinedSolution refine(const Context& context, const Factor<T>& factor, const Sp
     std::vector<double> right(at(a.rows));
     for (Index i = 0; i < a.rows; ++i) right[at(i)] = host(i, j);
     const Column column = refined(live, triangle, right, rank, options);
-    for (Index k = 0; k < a.cols; ++k)
-      x(permutation[at(k)], j) = k < rank ? column.x[at(k)] : 0.0;
+    for (Index k = 0; k < a.cols; ++k) x(permutation[at(k)], j) = k < rank ? column.x[at(k)] : 0.0;
     solution.residual_norms.push_back(norm(column.residual));
     solution.iterations = std::max(solution.iterations, column.iterations);
     solution.converged = solution.converged && column.converged;

@@ -26,7 +26,7 @@
 
 #include <qrane/matrix.hpp>
 
-#include "backend/front_tiles.hpp"
+#include "vocabulary/front_tiles.hpp"
 
 namespace qrane::sparse {
 
@@ -150,8 +150,8 @@ class TreeScheduler {
   bool next(Round& round);
 
   FrontState state(std::int32_t front) const { return states_[static_cast<std::size_t>(front)]; }
-  /// For a front whose rows of R are final: which row tile holds rows 32 k .. of R and of the contribution block below it
-  /// (32: a tile). Those of R's rows at first, all of them once it packs.
+  /// For a front whose rows of R are final: which row tile holds rows 32 k .. of R and of the contribution block below
+  /// it (32: a tile). Those of R's rows at first, all of them once it packs.
   const std::vector<std::int32_t>& row_order(std::int32_t front) const {
     return row_order_[static_cast<std::size_t>(front)];
   }

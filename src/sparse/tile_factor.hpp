@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sparse paper's factorization as written: every front cut into tiles, the tree's schedule of rounds, one launch a
-// round. (Yeralan, Davis, Sid-Lakhdar, Ranka, Algorithm 980, sections 3.1-3.3.) No rank detection, and Q is not kept: the
-// baseline that the product's own way on devices is measured against, and R with full rank for users who name it.
+// round. (Yeralan, Davis, Sid-Lakhdar, Ranka, Algorithm 980, sections 3.1-3.3.) No rank detection, and Q is not kept:
+// the baseline that the product's own way on devices is measured against, and R with full rank for users who name it.
 //
-// Fronts have their memory side by side, from first to last, as in the paper. All rounds are planned once for a pattern.
+// Fronts have their memory side by side, from first to last, as in the paper. All rounds are planned once for a
+// pattern.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +14,13 @@
 #include <vector>
 
 #include "dense/buffer.hpp"
+#include "sparse/analysis/symbolic.hpp"
 #include "sparse/scheduler.hpp"
-#include "sparse/symbolic.hpp"
 
 namespace qrane::sparse {
 
-/// Offset of column j of R in a front's packed rows: of pivotal column j the first min(j + 1, rows) rows, then columns of
-/// `rows`.
+/// Offset of column j of R in a front's packed rows: of pivotal column j the first min(j + 1, rows) rows, then columns
+/// of `rows`.
 inline Index packed_column(Index j, Index pivots, Index rows) {
   const Index head = std::min(std::min(j, pivots), rows);
   return head * (head + 1) / 2 + (j - head) * rows;
@@ -36,8 +37,8 @@ class TileFactor {
   TileFactor(const Queue& queue, std::shared_ptr<const Symbolic> symbolic, ScheduleOptions options = {})
       : queue_(queue), symbolic_(std::move(symbolic)), options_(options) {
     options_.tile = backend::front_tile;
-    detail::check(options_.bundle <= backend::widest_bundle, ErrorCode::invalid_argument, "bundles of ", options_.bundle,
-                  " row tiles: the tile kernels take at most ", backend::widest_bundle);
+    detail::check(options_.bundle <= backend::widest_bundle, ErrorCode::invalid_argument, "bundles of ",
+                  options_.bundle, " row tiles: the tile kernels take at most ", backend::widest_bundle);
     lay_out();
     plan_rounds();
     upload_lists();
@@ -47,7 +48,8 @@ class TileFactor {
   void run(const T* values) {
     queue_.upload(values, round_.values, symbolic_->entries);
     const Index elements = storage_elements_;
-    queue_.fill(backend::DeviceMatrix<B, T>{round_.storage, elements, 1, std::max<Index>(elements, 1), 0, 1}, T(0), T(0));
+    queue_.fill(backend::DeviceMatrix<B, T>{round_.storage, elements, 1, std::max<Index>(elements, 1), 0, 1}, T(0),
+                T(0));
     for (const Launch& launch : launches_) run_tile_round(queue_, bound(launch), options_.bundle);
   }
 
@@ -74,7 +76,9 @@ class TileFactor {
   };
 
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-  static Index whole_tiles(Index n) { return (n + backend::front_tile - 1) / backend::front_tile * backend::front_tile; }
+  static Index whole_tiles(Index n) {
+    return (n + backend::front_tile - 1) / backend::front_tile * backend::front_tile;
+  }
 
   void lay_out() {
     for (const Front& f : symbolic_->fronts) {

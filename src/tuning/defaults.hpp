@@ -32,9 +32,9 @@ struct QRTuning {
 
 /// cpu: a leaf stays in a core's second-level cache while all its columns are factored, and the
 /// matrix is read from memory once (measured on 110,592 x 100 and 100,000 x 192).
-/// cuda, opencl: a panel's rows live in registers or local memory; see the kernels' heads. cuda's crossovers between the
-/// tree and blocked are those of 39 shapes on an H200 (`qrane tune`): tall, the tree and blocked are even at 64 to 192
-/// columns of float (111,616 x 512: 5.8 against 4.2 ms); square, the tree wins up to 512 (0.73 against 1.3 ms).
+/// cuda, opencl: a panel's rows live in registers or local memory; see the kernels' heads. cuda's crossovers between
+/// the tree and blocked are those of 39 shapes on an H200 (`qrane tune`): tall, the tree and blocked are even at 64 to
+/// 192 columns of float (111,616 x 512: 5.8 against 4.2 ms); square, the tree wins up to 512 (0.73 against 1.3 ms).
 constexpr QRTuning qr_defaults(Backend backend) {
   switch (backend) {
     case Backend::cuda:
@@ -124,7 +124,7 @@ constexpr SparseTuning sparse_defaults(Backend backend) {
     // ones in double. Least relative errors, where the two are near each other thrice as heavy. The device in double:
     // 62 of 68 within 20%, the worst 28%; the cores: 55 of 86, 72 within 30%. Of the 86 choices that follow the worst
     // takes 1.13x the better one's time. What is fitted least is float of matrices that lose rank in it alone. (Before
-    // fronts of many rows, and in float of many elements, went by panels: backend/whole_fronts.hpp.)
+    // fronts of many rows, and in float of many elements, went by panels: vocabulary/whole_fronts.hpp.)
     // OpenCL's are guesses: no GPU of it was measured.
     case Backend::cuda:
       return {.start_seconds = 6.7e-5,
@@ -153,14 +153,14 @@ constexpr SparseTuning sparse_defaults(Backend backend) {
 
 /// What update/cost.hpp predicts times from: rates and latencies of a device.
 struct UpdateTuning {
-  int gemm_gflops;       // large products
-  int copy_gbytes;       // GB/s, read and written
-  int step_ns;           // a launch that waits for the one before it
-  int column_ns;         // a column of a panel, while all else waits for it
-  int sweep_percent;     // of gemm_gflops: the sweep of a chain's blocks over Q
-  int block_cols;        // columns (rows of R) of one block of a chain
-  int refactor_percent;  // measured times of refactorizations, as a share of what is predicted from the above
-  int margin_percent;    // by so much an update must be predicted faster than refactoring a matrix that is lent
+  int gemm_gflops;          // large products
+  int copy_gbytes;          // GB/s, read and written
+  int step_ns;              // a launch that waits for the one before it
+  int column_ns;            // a column of a panel, while all else waits for it
+  int sweep_percent;        // of gemm_gflops: the sweep of a chain's blocks over Q
+  int block_cols;           // columns (rows of R) of one block of a chain
+  int refactor_percent;     // measured times of refactorizations, as a share of what is predicted from the above
+  int margin_percent;       // by so much an update must be predicted faster than refactoring a matrix that is lent
   int wide_margin_percent;  // the same beyond block_cols rows or columns, whose products are predicted less well
 };
 

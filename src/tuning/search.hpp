@@ -32,7 +32,8 @@ struct BlockSearch {
   std::vector<Knob> knobs;
 };
 
-/// One finding a shape, without parameters where nothing beat what was there; none where nothing was compared. The bench's tables then hold them.
+/// One finding a shape, without parameters where nothing beat what was there; none where nothing was compared. The
+/// bench's tables then hold them.
 std::vector<Finding> search_blocks(Bench& bench, const BlockSearch& search);
 
 /// One finding for the form of Q, or none where too little of the grid was measured in time.

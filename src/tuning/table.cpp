@@ -72,7 +72,9 @@ bool set_in(Tuning& tuning, const std::string& name, std::int64_t value) {
 
 }  // namespace
 
-bool set_parameter(QRTuning& tuning, const std::string& name, std::int64_t value) { return set_in(tuning, name, value); }
+bool set_parameter(QRTuning& tuning, const std::string& name, std::int64_t value) {
+  return set_in(tuning, name, value);
+}
 bool set_parameter(UpdateTuning& tuning, const std::string& name, std::int64_t value) {
   return set_in(tuning, name, value);
 }

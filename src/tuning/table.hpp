@@ -9,9 +9,9 @@
 //                "entries": [{"operation": "qr", "scalar": "f32", "shape": "tall", "q": "none",
 //                             "parameters": {"panel_cols": 32, "widest_caqr": 1024}, "evidence": ...}]}]}
 //
-// The values for a key are laid over each other: the backend's defaults (defaults.hpp), the shipped table of this device
-// or of the nearest older one of its kind, the user's table; in each the entries in their order. "evidence" and whatever
-// else describes a table is for people and not read.
+// The values for a key are laid over each other: the backend's defaults (defaults.hpp), the shipped table of this
+// device or of the nearest older one of its kind, the user's table; in each the entries in their order. "evidence" and
+// whatever else describes a table is for people and not read.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@
 
 #include <qrane/context.hpp>
 
-#include "backend/kernels.hpp"
 #include "tuning/defaults.hpp"
 #include "tuning/key.hpp"
+#include "vocabulary/kernels.hpp"
 
 namespace qrane::tuning {
 

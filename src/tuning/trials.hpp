@@ -23,8 +23,9 @@ struct Case {
 std::string to_string(const Case& c);
 
 struct Timing {
-  double ms = 0;      ///< median; on a CPU, which other programs use too, the fastest
-  double spread = 0;  ///< relative: half the distance between the quartiles; on a CPU that of the lower one to the fastest
+  double ms = 0;  ///< median; on a CPU, which other programs use too, the fastest
+  double spread =
+      0;  ///< relative: half the distance between the quartiles; on a CPU that of the lower one to the fastest
 };
 
 class Trials {

@@ -85,8 +85,8 @@ std::vector<BlockSearch> block_searches(const Sizes& sizes) {
 void merge(std::vector<Finding>& all, std::vector<Finding> more) {
   for (Finding& f : more) {
     const auto same = std::find_if(all.begin(), all.end(), [&](const Finding& old) {
-      return old.entry.operation == f.entry.operation && old.entry.scalar_bytes == f.entry.scalar_bytes && old.entry.shape == f.entry.shape &&
-             old.entry.q == f.entry.q;
+      return old.entry.operation == f.entry.operation && old.entry.scalar_bytes == f.entry.scalar_bytes &&
+             old.entry.shape == f.entry.shape && old.entry.q == f.entry.q;
     });
     if (same == all.end()) {
       all.push_back(std::move(f));

@@ -5,7 +5,8 @@
 //   block shapes   one parameter after the other, from the values in use: each candidate that leads to another plan is
 //                  timed on a few matrices. The best one is taken if it wins by more than noise when both are timed
 //                  again in turn, and if its result is right by decision 9 (trials.hpp).
-//   crossovers     every algorithm is timed by name over a grid of shapes for a form of Q. Then the thresholds are moved
+//   crossovers     every algorithm is timed by name over a grid of shapes for a form of Q. Then the thresholds are
+//   moved
 //                  so that the algorithms that plans choose take the least time; differences within noise count for
 //                  nothing.
 //   updates        the rates and latencies that updates are priced from (updates.cpp).
@@ -37,10 +38,10 @@ struct Finding {
 };
 
 struct TunerOptions {
-  double seconds = 120;                          ///< about so long in all
-  std::vector<int> scalars{4, 8};                ///< bytes
-  std::function<void(const std::string&)> say;   ///< a line of progress; may be empty
-  std::function<bool()> interrupted;             ///< asked often; may be empty
+  double seconds = 120;                                   ///< about so long in all
+  std::vector<int> scalars{4, 8};                         ///< bytes
+  std::function<void(const std::string&)> say;            ///< a line of progress; may be empty
+  std::function<bool()> interrupted;                      ///< asked often; may be empty
   std::function<void(const std::vector<Finding>&)> keep;  ///< called with all findings after each stage; may be empty
 };
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows and columns of all matrices of a batch that come and go at once, R and thin Q or R alone. The matrices are small and
-// many, so every update is a batched factorization of small data and a batched product, whose latencies the batch shares:
+// Rows and columns of all matrices of a batch that come and go at once, R and thin Q or R alone. The matrices are small
+// and many, so every update is a batched factorization of small data and a batched product, whose latencies the batch
+// shares:
 //
 //     rows in       [R; U] = P R~                       Q~ = [Q P_1; P_2]
 //     columns out   R without them = P R~               Q~ = Q P
 //     rows out      Q without them = P S, R~ = S R      Q~ = P: orthonormal whatever the rows carried
-//     R alone       W = R^-T Uᵀ, LᵀL = I - WᵀW, and the Qᵀ that takes [W; L] to [I; 0] takes [R; 0] to [U; R~]: LINPACK's
+//     R alone       W = R^-T Uᵀ, LᵀL = I - WᵀW, and the Qᵀ that takes [W; L] to [I; 0] takes [R; 0] to [U; R~]:
+//     LINPACK's
 //                   way. A matrix whose I - WᵀW is not positive definite to working accuracy stays as it was.
 //
 // Each matrix's result depends on that matrix alone. Source: Hammarling, Lucas (2008), sections 2 and 3; Dongarra and
@@ -21,10 +23,10 @@
 #include <vector>
 
 #include "api/updates.hpp"
-#include "backend/batch_update.hpp"
 #include "dense/batch_io.hpp"
 #include "update/request.hpp"
 #include "update/rows_without_q.hpp"
+#include "vocabulary/batch_update.hpp"
 
 namespace qrane::update {
 
@@ -104,8 +106,7 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     const Batch kept(queue_, m - p, s, count), r(queue_, s, n, count), factor(queue_, out.k(), s, count),
         product(queue_, out.k(), n, count);
     if (k > 0) queue_.copy(f.q().block(0, 0, k, s), kept.matrices.block(0, 0, k, s), Part::all);
-    if (m > k + p)
-      queue_.copy(f.q().block(k + p, 0, m - k - p, s), kept.matrices.block(k, 0, m - k - p, s), Part::all);
+    if (m > k + p) queue_.copy(f.q().block(k + p, 0, m - k - p, s), kept.matrices.block(k, 0, m - k - p, s), Part::all);
     F& small = factored(kept.matrices, QForm::thin);
     queue_.copy(f.r_source(), r.matrices, Part::upper);
     queue_.copy(small.r_source(), factor.matrices, Part::upper);
@@ -133,8 +134,8 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
         if (counts[static_cast<std::size_t>(i)] != 0) refused.push_back(i);
       return out;
     }
-    const Batch w(queue_, n, p, count), gram(queue_, p, p, count), g(queue_, n + p, p, count), r(queue_, n + p, n, count),
-        rest(queue_, n, n, count);
+    const Batch w(queue_, n, p, count), gram(queue_, p, p, count), g(queue_, n + p, p, count),
+        r(queue_, n + p, n, count), rest(queue_, n, n, count);
     queue_.transpose(u, w.matrices);
     queue_.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1),
                 f.r_source(), w.matrices);
@@ -182,18 +183,18 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     const UpdateOptions<T>& o = r.options;
     check(plan.q == QForm::thin || plan.q == QForm::none, ErrorCode::unavailable,
           "batches are updated with QForm::thin or none, not ", to_string(plan.q));
-    check(o.method == UpdateMethod::automatic, ErrorCode::unavailable, "updates of batches have one method, and take no ",
-          to_string(o.method));
+    check(o.method == UpdateMethod::automatic, ErrorCode::unavailable,
+          "updates of batches have one method, and take no ", to_string(o.method));
     qrane::detail::UpdateRequest<T> one{r.change, r.k, r.p, {}, {}, {}, {}};
     check_place(one, {plan.rows, plan.cols, 0, plan.q});
     dense::check_batch("the block", r.block);
-    const bool needs_block = r.change == Change::insert_rows ||
-                             (r.change == Change::delete_rows && plan.q == QForm::none && r.p > 0);
+    const bool needs_block =
+        r.change == Change::insert_rows || (r.change == Change::delete_rows && plan.q == QForm::none && r.p > 0);
     if (!needs_block) return;
     const MatrixView<const T>& first = r.block.first;
     check(r.block.count == plan.count && first.rows == r.p && first.cols == plan.cols, bad,
-          r.change == Change::insert_rows ? "u" : "removed", " is a batch of ", r.block.count, " of ", first.rows, " x ",
-          first.cols, " where ", plan.count, " of ", r.p, " x ", plan.cols, " are needed");
+          r.change == Change::insert_rows ? "u" : "removed", " is a batch of ", r.block.count, " of ", first.rows,
+          " x ", first.cols, " where ", plan.count, " of ", r.p, " x ", plan.cols, " are needed");
     check(r.change == Change::insert_rows || plan.rows >= plan.cols, ErrorCode::unavailable,
           "rows leave R alone only where A has as many rows as columns, and these are ", plan.rows, " x ", plan.cols);
   }

@@ -18,8 +18,8 @@ Index cholesky_block(const Tools<B, T>& tools) {
 }
 
 /// S with g = SᵀS, zeros below. Of g, which is destroyed, the upper triangle counts. A pivot that is not positive, or a
-/// diagonal block of a condition beyond `limit`, makes *failed 1. across(block, g12, s12) makes S12 = S11⁻ᵀ G12, the rows of
-/// a block to its right; done(j, block) hears of the block at j when S is there up to it.
+/// diagonal block of a condition beyond `limit`, makes *failed 1. across(block, g12, s12) makes S12 = S11⁻ᵀ G12, the
+/// rows of a block to its right; done(j, block) hears of the block at j when S is there up to it.
 template <class B, class T, class Across, class Done>
 void blocked_cholesky(Tools<B, T>& tools, const DeviceMatrix<B, double>& g, const DeviceMatrix<B, double>& s,
                       typename B::template Pointer<std::int32_t> failed, double limit, Across across, Done done) {

@@ -18,9 +18,9 @@
 // their orthogonal factors become part of the windows.
 //
 // The windows come out as explicit matrices, so that what they do to Q is a product (sweep.hpp). Blocks beyond what one
-// task of the tile kernels takes are factored as matrices of their own. On CUDA all of this is done in double for float,
-// too (in_double in tools.hpp). Sources: Hammarling, Lucas, "Updating the QR factorization and the least squares problem"
-// (2008), sections 2 and 3, where nb = 1.
+// task of the tile kernels takes are factored as matrices of their own. On CUDA all of this is done in double for
+// float, too (in_double in tools.hpp). Sources: Hammarling, Lucas, "Updating the QR factorization and the least squares
+// problem" (2008), sections 2 and 3, where nb = 1.
 #pragma once
 
 #include "update/tools.hpp"
@@ -31,12 +31,12 @@ namespace qrane::update {
 template <class B, class T>
 struct Chain {
   bool down = true;
-  Index cols = 0;                       // columns of X that the windows stand on
-  Index block = 0;                      // nb
-  Index carry = 0;                      // p
-  typename B::template Pointer<T> h{};  // (nb + p)² elements a window
+  Index cols = 0;                                 // columns of X that the windows stand on
+  Index block = 0;                                // nb
+  Index carry = 0;                                // p
+  typename B::template Pointer<T> h{};            // (nb + p)² elements a window
   typename B::template Pointer<double> wide_h{};  // the same before rounding, where they were found in double
-  DeviceMatrix<B, T> tail;              // carry x carry, or no columns: then the carry comes out as it is
+  DeviceMatrix<B, T> tail;                        // carry x carry, or no columns: then the carry comes out as it is
 
   Index windows() const { return block > 0 ? (cols + block - 1) / block : 0; }
   Index width(Index j) const { return std::min(block, cols - j * block); }
@@ -51,8 +51,8 @@ struct Chain {
   }
 };
 
-/// Columns of a window that is factored as a matrix of its own, at least: where tiles are narrow, on GPUs, a window that
-/// goes up takes about as long with 200 columns as with 40 (two small factorizations, mostly launches).
+/// Columns of a window that is factored as a matrix of its own, at least: where tiles are narrow, on GPUs, a window
+/// that goes up takes about as long with 200 columns as with 40 (two small factorizations, mostly launches).
 constexpr Index least_up(Index max_panel_cols, bool down) { return !down && max_panel_cols <= 32 ? 192 : 0; }
 
 /// Columns of a window where the caller does not say: explicit windows cost least when they are about as wide as the
@@ -134,8 +134,8 @@ void down_by_blocks(Tools<B, T>& tools, const Chain<B, T>& chain, const DeviceMa
   }
 }
 
-/// Up, every window one task. Returns the triangle that is left on top. A window waits for the one below it, but not for
-/// what that one does to m: windows are factored in the side queue.
+/// Up, every window one task. Returns the triangle that is left on top. A window waits for the one below it, but not
+/// for what that one does to m: windows are factored in the side queue.
 template <class B, class T>
 DeviceMatrix<B, T> up_by_tasks(Tools<B, T>& tools, const Chain<B, T>& chain, const DeviceMatrix<B, T>& g,
                                const DeviceMatrix<B, T>& m, bool want_h) {

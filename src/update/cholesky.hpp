@@ -3,11 +3,11 @@
 // triangular, so that Q̂ R = (Q̂ S⁻¹) (S R), and d becomes S^-T (d - W e). S is found in double for either scalar.
 //
 // Q̂ S⁻¹ loses orthonormality to rounding times cond(S)², and has what Q had lost, as much larger. The eigenvalues of
-// SᵀS are 1 at most, so that ‖S⁻¹‖² <= ‖S⁻¹‖_F² - (n - 1), and ‖S⁻¹‖⁴ <= ‖S⁻¹S⁻ᵀ‖_F² - (n - 1), which is much closer where
-// many rows go: bounds from above, read by the host. Up to `direct_limit` that is within the measures; up to `repair_limit` a second pass with the Gram matrix of what came out repairs it
-// (Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, ETNA 2015); beyond it, or where S does not exist, the rows go out the
-// orthogonal way. 2 p n² + n³ flops on small matrices, and 1.25 m n² on Q, whose columns are replaced from the right in
-// four panels.
+// SᵀS are 1 at most, so that ‖S⁻¹‖² <= ‖S⁻¹‖_F² - (n - 1), and ‖S⁻¹‖⁴ <= ‖S⁻¹S⁻ᵀ‖_F² - (n - 1), which is much closer
+// where many rows go: bounds from above, read by the host. Up to `direct_limit` that is within the measures; up to
+// `repair_limit` a second pass with the Gram matrix of what came out repairs it (Yamamoto, Nakatsukasa, Yanagisawa,
+// Fukaya, ETNA 2015); beyond it, or where S does not exist, the rows go out the orthogonal way. 2 p n² + n³ flops on
+// small matrices, and 1.25 m n² on Q, whose columns are replaced from the right in four panels.
 #pragma once
 
 #include <cmath>

@@ -4,8 +4,8 @@
 // Out: R without them has p nonzeros below its diagonal from column k on, and the chain down takes those away.
 // In: U = Q C + Z L (complement.hpp), and [Q Z] [R1 C R2; 0 L 0] becomes triangular by the chain up on [C(k:); L].
 //
-// Method `trailing` is either with a chain of one block: all of R from row k down is factored anew, and Q's columns from k
-// on are multiplied by the orthogonal factor.
+// Method `trailing` is either with a chain of one block: all of R from row k down is factored anew, and Q's columns
+// from k on are multiplied by the orthogonal factor.
 #pragma once
 
 #include "update/complement.hpp"
@@ -13,7 +13,8 @@
 
 namespace qrane::update {
 
-/// Columns first .. first+cols-1 of the store's R, an upper trapezoid, to columns at .. of m; m's rows below them become zero.
+/// Columns first .. first+cols-1 of the store's R, an upper trapezoid, to columns at .. of m; m's rows below them
+/// become zero.
 template <class B, class T>
 void copy_r_columns(Tools<B, T>& tools, const Store<B, T>& store, Index first, Index cols, const DeviceMatrix<B, T>& m,
                     Index at) {
@@ -79,17 +80,18 @@ Chain<B, T> insert_into_r(Tools<B, T>& tools, const Store<B, T>& store, Index k,
   const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(turned, p);
   if (before > k) queue.copy(c.block(k, 0, before - k, p), g.block(0, 0, before - k, p), Part::all);
   if (l.rows > 0) queue.copy(l, g.block(before - k, 0, l.rows, p), Part::all);
-  return chain_up(tools, g, m.block(k, k + p, turned, m.cols - k - p), carry, turned - carry,
-                  m.block(k, k, carry, p), block, store.has_q);
+  return chain_up(tools, g, m.block(k, k + p, turned, m.cols - k - p), carry, turned - carry, m.block(k, k, carry, p),
+                  block, store.has_q);
 }
 
-/// u: m x p on the device, before column k; with Q. `turn(c, rest, m, q)`, U = Q c + Z L, makes m (positions x [n + p + nrhs]
-/// with d in it) the new R and turns the columns of q = [Q Z] likewise.
+/// u: m x p on the device, before column k; with Q. `turn(c, rest, m, q)`, U = Q c + Z L, makes m (positions x [n + p +
+/// nrhs] with d in it) the new R and turns the columns of q = [Q Z] likewise.
 template <class B, class T, class Turn>
 void insert_columns_by(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& u, Turn turn) {
   auto& queue = tools.queue;
   const Index p = u.cols, c = store.positions(), extent = store.order.extent(), n = store.n + p;
-  const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, p), in_q = tools.scratch.template matrix<T>(c, p);
+  const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, p),
+                           in_q = tools.scratch.template matrix<T>(c, p);
   store.scatter(u, s);
   const Complement<B, T> rest = complement(tools, store.order, store.order, store.q(), s, in_q, false, store.m - c);
   const Index found = rest.l.rows, positions = c + found;

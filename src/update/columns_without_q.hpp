@@ -3,8 +3,8 @@
 // and S = U - A R⁻¹C, and once more C for what S still has of A's range (corrected semi-normal equations: Björck,
 // "Stability analysis of the method of seminormal equations", Linear Algebra Appl. 1987), S = Z L by QR, and the chain
 // up on [C; L]. 6 m n p + 2 m p² flops. Its error is about cond(R) u ‖u‖, and the second C shows it: where that is more
-// than rounding may be, refused. Where it is a rounding or two S may keep it, since LᵀL has but its square; else that goes
-// out of S, too (2 m n p).
+// than rounding may be, refused. Where it is a rounding or two S may keep it, since LᵀL has but its square; else that
+// goes out of S, too (2 m n p).
 #pragma once
 
 #include "update/columns.hpp"

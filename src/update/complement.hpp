@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // U = Q C + Z L with orthonormal [Q Z]: columns that come in, or the unit vectors of rows that go out.
 //
-// Two steps of block Gram-Schmidt give C and S = U - Q C with what is left of Q in S at rounding of U ("twice is enough":
-// Giraud, Langou, Rozložník, van den Eshof, Numer. Math. 2005). S = Z L by QR. Where S has columns near rounding, Z's
-// directions may point into Q again, or into rows that are not A's; then Z is made orthogonal again, and columns of which
-// nothing is left (those of U in the range of Q: rank that A loses, or does not gain) are replaced by random ones. Then L is
-// ZᵀS. In the common case that is five passes over Q and one number that the host waits for.
+// Two steps of block Gram-Schmidt give C and S = U - Q C with what is left of Q in S at rounding of U ("twice is
+// enough": Giraud, Langou, Rozložník, van den Eshof, Numer. Math. 2005). S = Z L by QR. Where S has columns near
+// rounding, Z's directions may point into Q again, or into rows that are not A's; then Z is made orthogonal again, and
+// columns of which nothing is left (those of U in the range of Q: rank that A loses, or does not gain) are replaced by
+// random ones. Then L is ZᵀS. In the common case that is five passes over Q and one number that the host waits for.
 #pragma once
 
 #include <cmath>
@@ -18,8 +18,8 @@ namespace qrane::update {
 
 template <class B, class T>
 struct Complement {
-  DeviceMatrix<B, T> z;  // extent x min(p, rows - positions)
-  DeviceMatrix<B, T> l;  // z.cols x p
+  DeviceMatrix<B, T> z;     // extent x min(p, rows - positions)
+  DeviceMatrix<B, T> l;     // z.cols x p
   bool triangular = false;  // l is upper triangular, zeros below
 };
 
@@ -27,7 +27,8 @@ namespace detail {
 
 /// Largest |QᵀZ| and |ZᵀZ - I|; y := QᵀZ. Waits.
 template <class B, class T>
-double offset(Tools<B, T>& tools, const DeviceMatrix<B, T>& q, const DeviceMatrix<B, T>& z, const DeviceMatrix<B, T>& y) {
+double offset(Tools<B, T>& tools, const DeviceMatrix<B, T>& q, const DeviceMatrix<B, T>& z,
+              const DeviceMatrix<B, T>& y) {
   constexpr Index scratch_bytes = Index{1} << 20;
   const backend::Scratch<B> scratch{tools.scratch.template take<std::byte>(scratch_bytes), scratch_bytes};
   const auto result = tools.scratch.template take<double>(2);
@@ -63,8 +64,7 @@ std::vector<T> orthonormalize(Tools<B, T>& tools, const RowOrder& order, const D
   auto& f = tools.factorization(s.rows, s.cols, QForm::thin);
   f.run(s);
   tools.queue.copy(f.q(), z, Part::all);
-  for (const Run& hole : order.holes())
-    tools.queue.fill(z.block(hole.first, 0, hole.count, z.cols), T(0), T(0));
+  for (const Run& hole : order.holes()) tools.queue.fill(z.block(hole.first, 0, hole.count, z.cols), T(0), T(0));
   std::vector<T> diagonal(static_cast<std::size_t>(want_diagonal ? z.cols : 0));
   if (want_diagonal) {
     const auto packed = tools.scratch.template take<T>(z.cols);
@@ -81,8 +81,9 @@ std::vector<T> orthonormalize(Tools<B, T>& tools, const RowOrder& order, const D
 /// s: U on entry (physical rows), destroyed. c: positions x p; on entry QᵀU where `known`. Z has room for no more than
 /// `room` columns; where it takes others than those of U, they are zero outside the rows of `fresh`.
 template <class B, class T>
-Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const RowOrder& fresh, const DeviceMatrix<B, T>& q,
-                            const DeviceMatrix<B, T>& s, const DeviceMatrix<B, T>& c, bool known, Index room) {
+Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const RowOrder& fresh,
+                            const DeviceMatrix<B, T>& q, const DeviceMatrix<B, T>& s, const DeviceMatrix<B, T>& c,
+                            bool known, Index room) {
   auto& queue = tools.queue;
   const Index p = s.cols, found = std::min(p, room);
   Complement<B, T> out{tools.scratch.template matrix<T>(s.rows, found), tools.scratch.template matrix<T>(found, p)};
@@ -110,7 +111,8 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
   double before = 1e300;
   for (int step = 0; step < most_steps; ++step) {
     const double off = detail::offset(tools, q, z, y);
-    if (!(off > 16 * u) || (off < 256 * u && off > before / 2)) {  // NaN ends it too, and where there is no more to gain
+    if (!(off > 16 * u) ||
+        (off < 256 * u && off > before / 2)) {  // NaN ends it too, and where there is no more to gain
       if (step > 0 || found < p) break;
       queue.copy(tools.factorization(s.rows, p, QForm::thin).r_source(), out.l, Part::upper);
       out.triangular = true;

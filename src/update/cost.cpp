@@ -5,7 +5,8 @@
 //   cholesky    WWᵀ, its factor and that factor's inverse, R := S R (n^3 each or less), Q := Q S^-1 (2 m n^2)
 //   trailing    Q(:, k:) times the small factor of what is right of the change, or that part of `updated` anew
 //   refactor    the plan of qr() of the updated matrix (plan/cost.hpp), or of a factor and a product with Q
-//   paper       Hammarling, Lucas: rotations at 6 operations, reflectors at 4; the fronts of the strip that is rotated away
+//   paper       Hammarling, Lucas: rotations at 6 operations, reflectors at 4; the fronts of the strip that is rotated
+//   away
 //               in groups, a group step by step
 #include "update/cost.hpp"
 
@@ -70,9 +71,8 @@ struct QRPrice {
 QRPrice qr_price(const plan::DeviceProfile& device, Index rows, Index cols, QForm form, Index count, int scalar_bytes) {
   QRPrice price;
   if (rows == 0 || cols == 0 || count == 0) return price;
-  const tuning::UpdateTuning t =
-      (device.tuning ? *device.tuning : tuning::Tables{device.backend, {}})
-          .look_up_update({scalar_bytes, tuning::shape_class(rows, cols, count), form});
+  const tuning::UpdateTuning t = (device.tuning ? *device.tuning : tuning::Tables{device.backend, {}})
+                                     .look_up_update({scalar_bytes, tuning::shape_class(rows, cols, count), form});
   Options options;
   options.q = form;
   const Plan plan = plan::make_plan(device, rows, cols, count, scalar_bytes, options);
@@ -91,11 +91,16 @@ QRPrice qr_price(const plan::DeviceProfile& device, Index rows, Index cols, QFor
 class Prices {
  public:
   Prices(const plan::DeviceProfile& device, const UpdateShape& shape)
-      : device_(device), shape_(shape), m_(static_cast<double>(shape.rows)), n_(static_cast<double>(shape.cols)),
-        k_(static_cast<double>(shape.k)), p_(static_cast<double>(shape.p)),
+      : device_(device),
+        shape_(shape),
+        m_(static_cast<double>(shape.rows)),
+        n_(static_cast<double>(shape.cols)),
+        k_(static_cast<double>(shape.k)),
+        p_(static_cast<double>(shape.p)),
         explicit_(shape.form == QForm::thin || shape.form == QForm::full) {
-    tuning_ = (device.tuning ? *device.tuning : tuning::Tables{device.backend, {}})
-                  .look_up_update({shape.scalar_bytes, tuning::shape_class(shape.rows, shape.cols, shape.count), shape.form});
+    tuning_ =
+        (device.tuning ? *device.tuning : tuning::Tables{device.backend, {}})
+            .look_up_update({shape.scalar_bytes, tuning::shape_class(shape.rows, shape.cols, shape.count), shape.form});
     if (shape.block_cols > 0) tuning_.block_cols = shape.block_cols;
     // Q has min(m, n) columns, or all m
     q_ = shape.form == QForm::full ? m_ : std::min(m_, n_);
@@ -204,7 +209,8 @@ class Prices {
           bottom_rows(price, bottom);
           if (implicit) price.products(8 * m_ * c * p_, 2 * m_ * c);
         }
-        chain(price, false, c, shape_.form == QForm::none || shape_.form == QForm::thin ? std::min(p_, n_) : p_, q_rows, n_);
+        chain(price, false, c, shape_.form == QForm::none || shape_.form == QForm::thin ? std::min(p_, n_) : p_, q_rows,
+              n_);
         break;
       case Change::insert_columns:
         enter(price, c);
@@ -231,7 +237,8 @@ class Prices {
     price.products(2 * (m_ - p_) * n_ * n_, 2 * m_ * n_);
     price.columns(0.75 * n_);
     price.steps(100);
-    // I - WWᵀ of a random Q has 1 - (sqrt(a (1 - b)) + sqrt(b (1 - a)))² for its least eigenvalue; near 0 the guard refuses
+    // I - WWᵀ of a random Q has 1 - (sqrt(a (1 - b)) + sqrt(b (1 - a)))² for its least eigenvalue; near 0 the guard
+    // refuses
     const double a = n_ / m_, b = p_ / m_, root = std::sqrt(a * (1 - b)) + std::sqrt(b * (1 - a));
     if (root * root > 0.97) orthogonal(price);
   }
@@ -258,19 +265,20 @@ class Prices {
   }
 
   void small_factor(Price& price, double rows, double cols, QForm form = QForm::thin, double times = 1) const {
-    const QRPrice qr = qr_price(device_, static_cast<Index>(rows), static_cast<Index>(cols), form, 1, shape_.scalar_bytes);
+    const QRPrice qr =
+        qr_price(device_, static_cast<Index>(rows), static_cast<Index>(cols), form, 1, shape_.scalar_bytes);
     price.refactorization(times * qr.ms, times * qr.flops, times * qr.bytes, times);
   }
 
-  /// A chain over c positions with R's rows of n columns right of where it starts, and Q's m rows; its windows are those
-  /// of chain.hpp. Down, a window factors its own columns; up, the p of its strip, and then its diagonal block.
+  /// A chain over c positions with R's rows of n columns right of where it starts, and Q's m rows; its windows are
+  /// those of chain.hpp. Down, a window factors its own columns; up, the p of its strip, and then its diagonal block.
   void chain(Price& price, bool down, double c, double p, double m, double n) const {
     if (c <= 0 || p <= 0) return;
     constexpr double least = 32, most = 512;
     const double panel = device_.limits.max_panel_cols;
     // chains of float are found in double on CUDA, whose tiles are lower then
-    const double tallest = device_.backend == Backend::cuda ? std::min(device_.limits.max_block_rows, 256)
-                                                            : device_.limits.max_block_rows;
+    const double tallest =
+        device_.backend == Backend::cuda ? std::min(device_.limits.max_block_rows, 256) : device_.limits.max_block_rows;
     const double narrow = std::min<double>(tuning_.block_cols, panel);
     const bool tiles = panel <= least && narrow + p <= tallest && (down || p <= panel);
     const double least_up = !down && panel <= least ? 192 : 0;  // as chain.hpp's
@@ -296,7 +304,8 @@ class Prices {
 
   void refactor(Price& price) const {
     if (shape_.updated) {
-      const QRPrice qr = qr_price(device_, shape_.rows_after(), shape_.cols_after(), shape_.form, 1, shape_.scalar_bytes);
+      const QRPrice qr =
+          qr_price(device_, shape_.rows_after(), shape_.cols_after(), shape_.form, 1, shape_.scalar_bytes);
       price.refactorization(qr.ms, qr.flops, qr.bytes);
       return;
     }
@@ -327,7 +336,8 @@ class Prices {
     constexpr double fronts = 16, front_steps_a_launch = 10;  // together in one launch; of a group, in a launch's time
     const double groups = std::ceil(p_ / fronts);
     price.products(6 * p_ * length * (cols + q_rows), 2 * groups * length * (cols + q_rows), 25);
-    price.steps(5 * groups + (p_ > 1 || device_.backend == Backend::opencl ? groups * length / front_steps_a_launch : 0));  // a single front is one scan
+    price.steps(5 * groups + (p_ > 1 || device_.backend == Backend::opencl ? groups * length / front_steps_a_launch
+                                                                           : 0));  // a single front is one scan
   }
 
   void paper(Price& price) const {
@@ -354,7 +364,8 @@ class Prices {
       if (explicit_) price.products(2 * m_ * (n_ + p_) * n_, 2 * m_ * n_);
       return;
     }
-    const double turned = std::max(std::min(m_, n_ + p_) - k_, 0.0);  // positions: rows of R from k on, with the new ones
+    const double turned =
+        std::max(std::min(m_, n_ + p_) - k_, 0.0);  // positions: rows of R from k on, with the new ones
     project(price, q_);
     small_factor(price, turned, n_ - k_ + p_);
     price.products(2 * m_ * turned * turned, 2 * m_ * turned);
@@ -388,9 +399,8 @@ std::vector<UpdateCandidate> candidates(const plan::DeviceProfile& device, const
 }
 
 UpdateMethod choose(const std::vector<UpdateCandidate>& candidates) {
-  const auto orthogonal = std::find_if(candidates.begin(), candidates.end(), [](const UpdateCandidate& c) {
-    return c.method == UpdateMethod::orthogonal;
-  });
+  const auto orthogonal = std::find_if(candidates.begin(), candidates.end(),
+                                       [](const UpdateCandidate& c) { return c.method == UpdateMethod::orthogonal; });
   const auto best = std::find_if(candidates.begin(), candidates.end(), [](const UpdateCandidate& c) {
     return c.excluded.empty() && !by_name_only(c.method);
   });

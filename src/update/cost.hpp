@@ -3,8 +3,8 @@
 //
 // Backbone: the operation counts of Hammarling, Lucas, "Updating the QR factorization and the least squares problem"
 // (2008), sections 2 and 3, which Andrew, Dingle (2014), section 3, restate for the GPU; the methods of our own beside
-// them. A time is operations over the rate of products, plus bytes over that of copies, plus the steps that wait for one
-// another times their latency; the rates are tuned parameters (tuning/defaults.hpp: UpdateTuning).
+// them. A time is operations over the rate of products, plus bytes over that of copies, plus the steps that wait for
+// one another times their latency; the rates are tuned parameters (tuning/defaults.hpp: UpdateTuning).
 #pragma once
 
 #include <vector>
@@ -21,12 +21,12 @@ struct UpdateShape {
   QForm form = QForm::thin;
   Index rows = 0, cols = 0;  // before
   Index k = 0, p = 0;
-  Index count = 1;           // matrices of the batch
+  Index count = 1;  // matrices of the batch
   int scalar_bytes = 8;
-  bool updated = false;      // UpdateOptions::updated is lent
-  bool attached = false;     // right-hand sides are
-  int block_cols = 0;        // UpdateOptions::block_cols
-  Index q_steps = 0;         // dependent steps by which earlier updates lengthened an implicit Q's application
+  bool updated = false;   // UpdateOptions::updated is lent
+  bool attached = false;  // right-hand sides are
+  int block_cols = 0;     // UpdateOptions::block_cols
+  Index q_steps = 0;      // dependent steps by which earlier updates lengthened an implicit Q's application
 
   bool operator==(const UpdateShape&) const = default;
   Index rows_after() const {
@@ -46,7 +46,8 @@ constexpr bool by_name_only(UpdateMethod method) {
   return method == UpdateMethod::paper || method == UpdateMethod::paper_dense;
 }
 
-/// The method that `automatic` takes. Throws Error{unavailable} where there is none, saying what would make one possible.
+/// The method that `automatic` takes. Throws Error{unavailable} where there is none, saying what would make one
+/// possible.
 UpdateMethod choose(const std::vector<UpdateCandidate>& candidates);
 
 /// Milliseconds that qr() of a matrix of this shape would take by its own plan.

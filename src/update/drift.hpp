@@ -56,8 +56,8 @@ double drift_unit(Index m, Index n) {
 template <class T>
 void check_lent_matrix(MatrixView<const T> a, Index m, Index n) {
   dense::check_view("a", a);
-  qrane::detail::check((a.rows == 0 && a.cols == 0) || (a.rows == m && a.cols == n), ErrorCode::invalid_argument, "a is ",
-                       a.rows, " x ", a.cols, ", but the matrix is ", m, " x ", n);
+  qrane::detail::check((a.rows == 0 && a.cols == 0) || (a.rows == m && a.cols == n), ErrorCode::invalid_argument,
+                       "a is ", a.rows, " x ", a.cols, ", but the matrix is ", m, " x ", n);
 }
 
 /// ‖QᵀQ - I‖_F, estimated. multiply(x, y): y := Q x; project(y, x): x := Qᵀ y; Q is rows x cols.
@@ -78,10 +78,11 @@ double orthogonality_drift(typename B::Queue& queue, Index rows, Index cols, Mul
   return std::sqrt(sum / static_cast<double>(back.cols()));
 }
 
-/// max_j ‖a_j - Q r_j‖ / ‖a_j‖, estimated. a: m x n on the device; r: k x n, its upper trapezoid read; project as above.
+/// max_j ‖a_j - Q r_j‖ / ‖a_j‖, estimated. a: m x n on the device; r: k x n, its upper trapezoid read; project as
+/// above.
 template <class B, class T, class Project>
-double residual_drift(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& r,
-                      Project project) {
+double residual_drift(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
+                      const backend::DeviceMatrix<B, T>& r, Project project) {
   using namespace backend;
   if (a.rows == 0 || a.cols == 0) return 0;
   const Matrix<T> signs = detail::random_signs<T>(a.rows, T(1) / std::sqrt(static_cast<T>(a.rows)));
@@ -117,7 +118,8 @@ double triangle_drift(typename B::Queue& queue, const backend::DeviceMatrix<B, T
       y(queue, n, vectors), upper(queue, r.rows, n), w(queue, r.rows, vectors);
   dense::load<B, T>(queue, rows.view(), w.matrix);
   queue.copy(r, upper.matrix, Part::upper);
-  queue.gemm(Op::transpose, Op::none, T(1), w.matrix, upper.matrix, T(0), of_r.matrix);  // R's columns are as long as A's
+  queue.gemm(Op::transpose, Op::none, T(1), w.matrix, upper.matrix, T(0),
+             of_r.matrix);  // R's columns are as long as A's
   Matrix<T> host = Matrix<T>::host(vectors, n);
   dense::store<B, T>(queue, of_r.matrix, host.view());
   std::vector<double> scale = detail::column_squares(host);

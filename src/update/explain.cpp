@@ -16,7 +16,8 @@ namespace qrane {
 namespace {
 
 constexpr std::array change_names{"insert rows", "delete rows", "insert columns", "delete columns", "rank-k update"};
-constexpr std::array method_names{"automatic", "orthogonal", "cholesky", "trailing", "refactor", "paper", "paper_dense"};
+constexpr std::array method_names{"automatic", "orthogonal", "cholesky",   "trailing",
+                                  "refactor",  "paper",      "paper_dense"};
 
 }  // namespace
 

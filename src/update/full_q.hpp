@@ -26,7 +26,8 @@ class FullQ final : public WholeQ<B, T> {
     if (q.rows > 0) tools_.queue.copy(q, x(), Part::all);
   }
 
-  /// Room for another Q, m x m, whose rows are in order; uninitialized, and in place of the one before, where that has room.
+  /// Room for another Q, m x m, whose rows are in order; uninitialized, and in place of the one before, where that has
+  /// room.
   Mat renew(Index m) {
     if (m > row_capacity_ || m > cols_) lay_out(m, 0, m);
     front_ = cols_ - m;
@@ -101,7 +102,9 @@ class FullQ final : public WholeQ<B, T> {
           Index at = 0;
           for (const Run& run : store_.order.runs(step.k, step.p)) {
             if (end_ > front_ + step.p)
-              queue.fill(view(rows(), front_ + step.p, end_ - front_ - step.p).block(run.first, 0, run.count, end_ - front_ - step.p), T(0), T(0));
+              queue.fill(view(rows(), front_ + step.p, end_ - front_ - step.p)
+                             .block(run.first, 0, run.count, end_ - front_ - step.p),
+                         T(0), T(0));
             queue.fill(fresh.block(run.first, at, run.count, run.count), T(0), T(1));
             at += run.count;
           }

@@ -3,7 +3,8 @@
 // (Parallel Computing 40, 2014), section 3, on a store of this library (the paper keeps an m x m Q; a thin one has the
 // columns that the update needs beside it, Z of complement.hpp).
 //
-//   rows out      (3.4) rotations of adjacent columns make the strip of Q and Z that goes out [lower triangle, 0], ±I by
+//   rows out      (3.4) rotations of adjacent columns make the strip of Q and Z that goes out [lower triangle, 0], ±I
+//   by
 //                 its orthonormality; R's rows and d are turned by the same ones
 //   columns in    (3.1) the part of U beyond Q is reduced by Householder reflections (Z and L), R transposed, the strip
 //                 [C(k:); L]ᵀ made a lower triangle by rotations, R transposed back
@@ -13,13 +14,13 @@
 // Its two variants (section 5), method `paper_dense`: rows in by one dense QR of [U; R], columns in by Householder
 // reflections on all of R from row k down, fill-in and all. Where only R is kept, rows come in and columns go out.
 //
-// The paper launches two kernels for every front of rotations. Here up to max_waves fronts (rows of the strip) go together,
-// and a group is five launches: its rotations from the strip; the rest of the strip; R's columns and d; and on a second
-// queue, beside them, Q. 6 p c (m + n) flops for the c columns of Q that turn.
+// The paper launches two kernels for every front of rotations. Here up to max_waves fronts (rows of the strip) go
+// together, and a group is five launches: its rotations from the strip; the rest of the strip; R's columns and d; and
+// on a second queue, beside them, Q. 6 p c (m + n) flops for the c columns of Q that turn.
 #pragma once
 
-#include "backend/rotations.hpp"
 #include "update/columns.hpp"
+#include "vocabulary/rotations.hpp"
 
 namespace qrane::update {
 
@@ -31,8 +32,8 @@ struct Turned {
   DeviceMatrix<B, T> d_transposed;
 };
 
-/// Fronts of rotations that make the strip lower triangular; `drop`: its first p columns, and everything's with them, go,
-/// and the others move left by p.
+/// Fronts of rotations that make the strip lower triangular; `drop`: its first p columns, and everything's with them,
+/// go, and the others move left by p.
 template <class B, class T>
 void run_fronts(Tools<B, T>& tools, const DeviceMatrix<B, T>& strip, const Turned<B, T>& turned, bool drop) {
   auto& queue = tools.queue;
@@ -149,9 +150,7 @@ void update_by_paper(Tools<B, T>& tools, Store<B, T>& store, const qrane::detail
       else
         insert_columns_by_rotations(tools, store, k, u);
       break;
-    case Change::delete_columns:
-      delete_columns(tools, store, k, p, paper_block(store.n - k - p, wanted));
-      break;
+    case Change::delete_columns: delete_columns(tools, store, k, p, paper_block(store.n - k - p, wanted)); break;
     case Change::rank_k: break;
   }
 }

@@ -4,8 +4,8 @@
 //     [C; L]  up    [T; 0]        the same windows turn [R; 0] into H, p nonzeros below its diagonal
 //     H + [T Vᵀ; 0]  down  R~     and [Q Z] goes along with both
 //
-// Stable for every U and V: where U lies in the range of Q its remainder is rounding, and Z is completed. Source: Golub, Van
-// Loan, "Matrix Computations" (4th edition), section 6.5.1, where p = 1 and the windows are rotations.
+// Stable for every U and V: where U lies in the range of Q its remainder is rounding, and Z is completed. Source:
+// Golub, Van Loan, "Matrix Computations" (4th edition), section 6.5.1, where p = 1 and the windows are rotations.
 #pragma once
 
 #include "update/complement.hpp"
@@ -20,13 +20,15 @@ void rank_k_update(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B,
   auto& queue = tools.queue;
   const Index p = u.cols, n = store.n, c = store.positions(), extent = store.order.extent(), width = n + store.nrhs;
   if (c == 0) return;
-  const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, p), in_q = tools.scratch.template matrix<T>(c, p);
+  const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, p),
+                           in_q = tools.scratch.template matrix<T>(c, p);
   store.scatter(u, s);
   const Complement<B, T> rest = complement(tools, store.order, store.order, store.q(), s, in_q, false, store.m - c);
   const Index found = rest.l.rows, rows = c + found, carry = std::min(p, rows), cols = rows - carry;
   store.reserve_q(extent, rows);
   const DeviceMatrix<B, T> m = store.next_r(rows, width), q = store.q_view(extent, rows);
-  const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(rows, p), corner = tools.scratch.template matrix<T>(carry, p);
+  const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(rows, p),
+                           corner = tools.scratch.template matrix<T>(carry, p);
   queue.copy(in_q, g.block(0, 0, c, p), Part::all);
   queue.copy(store.triangle(), m.block(0, 0, c, n), Part::upper);
   if (store.nrhs > 0) queue.copy(store.d(), m.block(0, n, c, store.nrhs), Part::all);
@@ -34,7 +36,8 @@ void rank_k_update(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B,
     queue.copy(rest.l, g.block(c, 0, found, p), Part::all);
     queue.copy(rest.z, q.columns(c, found), Part::all);
     queue.fill(m.block(c, 0, found, n), T(0), T(0));
-    if (store.nrhs > 0) queue.gemm(Op::transpose, Op::none, T(1), rest.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
+    if (store.nrhs > 0)
+      queue.gemm(Op::transpose, Op::none, T(1), rest.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
   }
   const Chain<B, T> up = chain_up(tools, g, m, carry, cols, corner, block, true);
   queue.gemm(Op::none, Op::transpose, T(1), corner, v, T(1), m.block(0, 0, carry, n));

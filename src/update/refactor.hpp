@@ -4,7 +4,7 @@
 #pragma once
 
 #include "api/state.hpp"
-#include "dense/least_squares.hpp"
+#include "dense/solve/least_squares.hpp"
 #include "update/rows.hpp"
 
 namespace qrane::update {
@@ -39,8 +39,8 @@ void finish_anew(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T
   store.take_r(r);
 }
 
-/// The store becomes the factorization of a, with the right-hand sides b (a's rows; the store's own, or in scratch memory)
-/// where it keeps Q.
+/// The store becomes the factorization of a, with the right-hand sides b (a's rows; the store's own, or in scratch
+/// memory) where it keeps Q.
 template <class B, class T>
 void factor_anew(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& a, const DeviceMatrix<B, T>& b) {
   const Index m = a.rows, n = a.cols, c = std::min(m, n);

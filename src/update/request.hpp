@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every kind of updated factorization does with a request before anything is changed: its arguments are checked, its
-// methods priced, and one of them taken.
+// What every kind of updated factorization does with a request before anything is changed: its arguments are checked,
+// its methods priced, and one of them taken.
 #pragma once
 
 #include <algorithm>
@@ -81,7 +81,8 @@ void check_request(const qrane::detail::UpdateRequest<T>& r, const Subject& s) {
   if (in) {
     dense::check_view("u", r.u);
     const Index have = rows ? r.u.cols : r.u.rows, want = rows ? s.n : s.m;
-    check(have == want, bad, "u is ", r.u.rows, " x ", r.u.cols, ", but the matrix has ", want, rows ? " columns" : " rows");
+    check(have == want, bad, "u is ", r.u.rows, " x ", r.u.cols, ", but the matrix has ", want,
+          rows ? " columns" : " rows");
   }
   if (r.change == Change::rank_k) {
     dense::check_view("u", r.u);
@@ -102,23 +103,23 @@ void check_request(const qrane::detail::UpdateRequest<T>& r, const Subject& s) {
     check(gone.rows == r.p && gone.cols == s.n, bad, "options.removed is ", gone.rows, " x ", gone.cols,
           ", but with QForm::none the rows that go out are needed, ", r.p, " x ", s.n);
     dense::check_view("options.removed_b", gone_b);
-    check(s.nrhs == 0 || (gone_b.rows == r.p && gone_b.cols == s.nrhs), bad, "options.removed_b is ", gone_b.rows, " x ",
-          gone_b.cols, ", but with QForm::none the right-hand sides of the rows that go out are needed, ", r.p, " x ",
-          s.nrhs);
+    check(s.nrhs == 0 || (gone_b.rows == r.p && gone_b.cols == s.nrhs), bad, "options.removed_b is ", gone_b.rows,
+          " x ", gone_b.cols, ", but with QForm::none the right-hand sides of the rows that go out are needed, ", r.p,
+          " x ", s.nrhs);
   }
   const MatrixView<const T>& lent = r.options.updated;
   dense::check_view("options.updated", lent);
   const UpdateShape shape = shape_of(r, s);
   check(!shape.updated || (lent.rows == shape.rows_after() && lent.cols == shape.cols_after()), bad,
-        "options.updated is ", lent.rows, " x ", lent.cols, ", but after this update the matrix is ", shape.rows_after(),
-        " x ", shape.cols_after());
+        "options.updated is ", lent.rows, " x ", lent.cols, ", but after this update the matrix is ",
+        shape.rows_after(), " x ", shape.cols_after());
 }
 
 /// Prices of the updates asked for lately: a sliding window asks for the same few again and again.
 class Planner {
  public:
-  /// The report of an update that has not run yet: methods with their prices, the one to take. Throws Error{unavailable}
-  /// where the one asked for, or every one, cannot be taken.
+  /// The report of an update that has not run yet: methods with their prices, the one to take. Throws
+  /// Error{unavailable} where the one asked for, or every one, cannot be taken.
   template <class T>
   UpdateReport plan(const plan::DeviceProfile& profile, const qrane::detail::UpdateRequest<T>& request,
                     const Subject& subject) {
@@ -157,13 +158,15 @@ class Planner {
   std::vector<std::pair<UpdateShape, std::vector<UpdateCandidate>>> known_;
 };
 
-/// Where the updated matrix is lent, every drift_every-th update is measured against it, and it is factored anew when the
-/// drift exceeds its limit. Core has drift(a) and refactor(a).
+/// Where the updated matrix is lent, every drift_every-th update is measured against it, and it is factored anew when
+/// the drift exceeds its limit. Core has drift(a) and refactor(a).
 template <class Core, class T>
-void refresh_when_due(Core& core, const UpdateOptions<T>& options, Index& since, bool may_refactor, UpdateReport& report) {
+void refresh_when_due(Core& core, const UpdateOptions<T>& options, Index& since, bool may_refactor,
+                      UpdateReport& report) {
   const bool lent = options.updated.rows > 0 && options.updated.cols > 0;
   if (report.method == UpdateMethod::refactor && lent) since = 0;
-  if (!options.refresh || !lent || report.refused || report.method == UpdateMethod::refactor || ++since < options.drift_every)
+  if (!options.refresh || !lent || report.refused || report.method == UpdateMethod::refactor ||
+      ++since < options.drift_every)
     return;
   since = 0;
   report.drift = core.drift(options.updated);

@@ -4,10 +4,10 @@
 // In: [U; A] = [E 0; 0 Q] [U; R], and the chain down makes [U; R] triangular. More rows than columns are reduced to a
 // triangle of their own first. 2 p n² flops on R, and on Q one sweep.
 //
-// Out, with Q: the unit vectors E of the rows are Q W + Z L, W = Q(rows, :)ᵀ (complement.hpp), and [W; L] has orthonormal
-// columns, so that the chain up leaves ±I of it: what is left of X = [Q Z] beside its first p columns, ±E, is zero in the
-// rows. Of more rows than Q has columns, Q(rows, :) = Y T, the combinations E Y are taken for E: what is orthogonal to them
-// among the rows has nothing to do with Q. Without Q: rows_without_q.hpp.
+// Out, with Q: the unit vectors E of the rows are Q W + Z L, W = Q(rows, :)ᵀ (complement.hpp), and [W; L] has
+// orthonormal columns, so that the chain up leaves ±I of it: what is left of X = [Q Z] beside its first p columns, ±E,
+// is zero in the rows. Of more rows than Q has columns, Q(rows, :) = Y T, the combinations E Y are taken for E: what is
+// orthogonal to them among the rows has nothing to do with Q. Without Q: rows_without_q.hpp.
 #pragma once
 
 #include <cmath>
@@ -57,7 +57,8 @@ void insert_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, const DeviceMa
   } else if (n > 0) {
     queue.copy(u, top.columns(0, n), Part::all);
   }
-  if (store.nrhs > 0 && carry > 0) queue.copy(e_turned.block(0, 0, carry, store.nrhs), top.columns(n, store.nrhs), Part::all);
+  if (store.nrhs > 0 && carry > 0)
+    queue.copy(e_turned.block(0, 0, carry, store.nrhs), top.columns(n, store.nrhs), Part::all);
   if (c > 0) {
     queue.copy(store.triangle(), m.block(carry, 0, c, n), Part::upper);
     if (store.nrhs > 0) queue.copy(store.d(), m.block(carry, n, c, store.nrhs), Part::all);
@@ -84,8 +85,8 @@ void insert_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, const DeviceMa
       else if (carry > 0)
         queue.fill(e_in.block(run.first, at, run.count, run.count), T(0), T(1));
       if (store.nrhs > 0)
-        queue.copy(e.block(at, 0, run.count, store.nrhs), store.b_view(order.extent()).block(run.first, 0, run.count, store.nrhs),
-                   Part::all);
+        queue.copy(e.block(at, 0, run.count, store.nrhs),
+                   store.b_view(order.extent()).block(run.first, 0, run.count, store.nrhs), Part::all);
       at += run.count;
     }
     sweep.run();
@@ -122,14 +123,14 @@ void remove_all_rows(Tools<B, T>& tools, Store<B, T>& store) {
   store.order = RowOrder(0);
 }
 
-/// What chains for rows going out are scaled by. Their columns have length 1, near which roots are rounded down more often
-/// than up; reflections made from those would lengthen what they are applied to, a little each time.
+/// What chains for rows going out are scaled by. Their columns have length 1, near which roots are rounded down more
+/// often than up; reflections made from those would lengthen what they are applied to, a little each time.
 template <class T>
 constexpr T off_unit = T(1.375);
 
 /// Rows k .. k+p-1, with Q. `turn(g, m, q, carry)` takes g = [W; L] ((c + found) x carry) to ±a triangle over zeros by
-/// orthogonal transforms from the left, the rows of m = [R d; 0 ..] and the columns of q = [Q Z] with it; it drops the first
-/// `carry` columns of q, the others moving left, and returns m without as many rows.
+/// orthogonal transforms from the left, the rows of m = [R d; 0 ..] and the columns of q = [Q Z] with it; it drops the
+/// first `carry` columns of q, the others moving left, and returns m without as many rows.
 template <class B, class T, class Turn>
 void delete_rows_by(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Turn turn) {
   auto& queue = tools.queue;
@@ -144,7 +145,8 @@ void delete_rows_by(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Tu
     const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, carry);
     queue.fill(s, T(0), T(0));
     if (p > c) {
-      const DeviceMatrix<B, T> rows = tools.scratch.template matrix<T>(p, c), y = tools.scratch.template matrix<T>(p, c);
+      const DeviceMatrix<B, T> rows = tools.scratch.template matrix<T>(p, c),
+                               y = tools.scratch.template matrix<T>(p, c);
       const DeviceMatrix<B, T> triangle = tools.scratch.template matrix<T>(c, c);
       copy_runs<B, T>(queue, store.q(), gone, rows, false);
       auto& f = tools.factorization(p, c, QForm::implicit);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where only R (and d) is kept: rows out by LINPACK's method in blocks, and right-hand sides attached.
 //
-// Rows out (Dongarra, Bunch, Moler, Stewart, LINPACK Users' Guide, chapter 10, p rows at once): W = R^-T Uᵀ, I - WᵀW = LᵀL,
-// and the chain up on [W; L], applied to [R d; 0 t], t = L^-T (e - Wᵀ d), takes U out of the top rows. What of e is not in
-// A's range leaves the residual: ‖r‖² - ‖t‖². Where I - WᵀW is not positive definite to working accuracy, or fewer rows
-// than columns would be left, the removed rows carry the rank, and R knows too little of the others: refused.
+// Rows out (Dongarra, Bunch, Moler, Stewart, LINPACK Users' Guide, chapter 10, p rows at once): W = R^-T Uᵀ, I - WᵀW =
+// LᵀL, and the chain up on [W; L], applied to [R d; 0 t], t = L^-T (e - Wᵀ d), takes U out of the top rows. What of e
+// is not in A's range leaves the residual: ‖r‖² - ‖t‖². Where I - WᵀW is not positive definite to working accuracy, or
+// fewer rows than columns would be left, the removed rows carry the rank, and R knows too little of the others:
+// refused.
 #pragma once
 
 #include <algorithm>
@@ -27,14 +28,15 @@ template <class B, class T>
 bool takes_update_rows(Tools<B, T>& tools, const Store<B, T>& store, Index p) {
   constexpr Index most_rows = 8;
   if constexpr (HasUpdateRows<B, T>)
-    return !store.has_q && store.n > 0 && store.m >= store.n && p <= most_rows && store.n <= tools.queue.max_update_cols();
+    return !store.has_q && store.n > 0 && store.m >= store.n && p <= most_rows &&
+           store.n <= tools.queue.max_update_cols();
   return false;
 }
 
 /// Rows in (and then none out) or out of R in place; `refused`: one counter, or null.
 template <class B, class T>
-void update_small(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& u, const DeviceMatrix<B, T>& e, bool in,
-                  typename B::template Pointer<std::int32_t> refused) {
+void update_small(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& u, const DeviceMatrix<B, T>& e,
+                  bool in, typename B::template Pointer<std::int32_t> refused) {
   if constexpr (HasUpdateRows<B, T>) {
     backend::RowUpdate<B, T> task;
     task.r = store.triangle();
@@ -97,8 +99,8 @@ class Pending {
 
 namespace detail {
 
-/// The Cholesky factor of I - gram (upper triangle given, p x p), in place; false where a pivot is not above `least`, or
-/// anything is not finite.
+/// The Cholesky factor of I - gram (upper triangle given, p x p), in place; false where a pivot is not above `least`,
+/// or anything is not finite.
 inline bool downdate_factor(dense::HostMatrix& gram, double least) {
   const Index p = gram.rows;
   for (Index j = 0; j < p; ++j) {
@@ -129,8 +131,8 @@ bool wide_downdate_factor(Tools<B, T>& tools, const DeviceMatrix<B, double>& gra
       tools, left, l, failed, std::numeric_limits<double>::max(),
       [&](const CholeskyBlock<B, T>& block, const DeviceMatrix<B, double>& left12, const DeviceMatrix<B, double>& l12) {
         queue.copy(left12, l12, Part::all);
-        queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, 1.0, block.r,
-                   l12);
+        queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, 1.0,
+                   block.r, l12);
       },
       [](Index, const CholeskyBlock<B, T>&) {});
   const DeviceMatrix<B, double> roots = tools.scratch.template matrix<double>(1, p);
@@ -144,8 +146,8 @@ bool wide_downdate_factor(Tools<B, T>& tools, const DeviceMatrix<B, double>& gra
 
 }  // namespace detail
 
-/// u: the rows (p x n), e: their right-hand sides, on the device, in error by `error` times a row's rounding. Returns false,
-/// with nothing changed, where it is refused.
+/// u: the rows (p x n), e: their right-hand sides, on the device, in error by `error` times a row's rounding. Returns
+/// false, with nothing changed, where it is refused.
 template <class B, class T>
 bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& u,
                            const DeviceMatrix<B, T>& e, Index p, Index block, double error = 1) {
@@ -163,7 +165,8 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
   if (store.m - p < n) return false;
   if (p > n) {  // U = Y T: rows T go out, and what is left of Yᵀe leaves the residual
     auto& f = tools.factorization(p, n, QForm::implicit);
-    const DeviceMatrix<B, T> t = tools.scratch.template matrix<T>(n, n), turned = tools.scratch.template matrix<T>(p, nrhs);
+    const DeviceMatrix<B, T> t = tools.scratch.template matrix<T>(n, n),
+                             turned = tools.scratch.template matrix<T>(p, nrhs);
     f.run(u);
     queue.copy(f.r_source(), t, Part::upper);
     if (nrhs > 0) {
@@ -172,7 +175,8 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
     }
     const Index m = store.m;
     constexpr double of_a_factorization = 15;  // decision 9's 30 (n + 10) u over least_left
-    if (!delete_rows_without_q(tools, store, t, turned.block(0, 0, n, nrhs), n, block, of_a_factorization)) return false;
+    if (!delete_rows_without_q(tools, store, t, turned.block(0, 0, n, nrhs), n, block, of_a_factorization))
+      return false;
     if (nrhs > 0) add_residuals(tools, store, turned.block(n, 0, p - n, nrhs), -1);
     store.m = m - p;
     return true;
@@ -206,7 +210,8 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
     queue.copy(store.d(), m.block(0, n, n, nrhs), Part::all);
     queue.copy(e, t, Part::all);
     queue.gemm(Op::transpose, Op::none, T(-1), w, store.d(), T(1), t);
-    queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1), bottom, t);
+    queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1), bottom,
+               t);
     const DeviceMatrix<B, T> kept = tools.scratch.template matrix<T>(p, nrhs);
     queue.copy(t, kept, Part::all);
     chain_up(tools, scaled, m, p, n, corner, block, false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole Q as what it is made of: the reflectors of a factorization, then the steps of all updates in their order,
-// never formed. Applying it costs what the factorization's reflectors cost, and as much again once the steps hold as many
-// numbers (n (nb + p)² / nb for a chain).
+// never formed. Applying it costs what the factorization's reflectors cost, and as much again once the steps hold as
+// many numbers (n (nb + p)² / nb for a chain).
 //
 // Positions are counted from the first one that the factorization had; rows that came in stand before it, and physical
 // rows are never used twice, since each belongs to one step. A work matrix has a row for every position there ever was.
@@ -217,7 +217,8 @@ class StagedQ final : public WholeQ<B, T> {
     if (chain.carry == 0) return;
     const dense::Temporary<B, T> memory(tools_.queue, chain.block + chain.carry, work.cols);
     const auto turn = [&](const Mat& factor, Index row) {
-      const Mat rows = work.block(row, 0, factor.rows, work.cols), product = memory.matrix.block(0, 0, factor.rows, work.cols);
+      const Mat rows = work.block(row, 0, factor.rows, work.cols),
+                product = memory.matrix.block(0, 0, factor.rows, work.cols);
       tools_.queue.gemm(op, Op::none, T(1), factor, rows, T(0), product);
       tools_.queue.copy(product, rows, Part::all);
     };

@@ -3,8 +3,8 @@
 // else strip by strip of rows, window by window, by products: 2 r (nb + p)² flops a window and r rows.
 #pragma once
 
-#include "backend/wide_sweep.hpp"
 #include "update/chain.hpp"
+#include "vocabulary/wide_sweep.hpp"
 
 namespace qrane::update {
 
@@ -33,8 +33,8 @@ constexpr Index strip_rows(Index order) {
   return std::max(least, elements / std::max<Index>(order, 1));
 }
 
-/// Two strips of nb + p + nb columns. The carry stands in the middle, a window's columns of X before it (up) or after it
-/// (down), so that both are one operand; what comes out stands the other way round in the other strip.
+/// Two strips of nb + p + nb columns. The carry stands in the middle, a window's columns of X before it (up) or after
+/// it (down), so that both are one operand; what comes out stands the other way round in the other strip.
 template <class B, class T>
 struct StripMemory {
   DeviceMatrix<B, T> now, next;

@@ -72,7 +72,9 @@ class Scratch {
 
 /// Where sums of float lean to one side, one update adding to the errors of the last, transforms are found in double.
 template <class B, class T>
-constexpr bool in_double = !std::is_same_v<T, double> && requires { requires B::Queue::float_sums_lean; };
+constexpr bool in_double = !std::is_same_v<T, double> && requires {
+  requires B::Queue::float_sums_lean;
+};
 template <class B, class T>
 using TransformScalar = std::conditional_t<in_double<B, T>, double, T>;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A factorization that can be updated: its store, what changes it, and what consumers ask of it (dense/consume.hpp).
-// Every update checks its arguments and finds its memory before it changes anything.
+// A factorization that can be updated: its store, what changes it, and what consumers ask of it
+// (dense/solve/consume.hpp). Every update checks its arguments and finds its memory before it changes anything.
 #pragma once
 
 #include <cmath>
@@ -8,8 +8,8 @@
 #include <string>
 
 #include "api/state.hpp"
-#include "dense/consume.hpp"
-#include "dense/least_squares.hpp"
+#include "dense/solve/consume.hpp"
+#include "dense/solve/least_squares.hpp"
 #include "update/cholesky.hpp"
 #include "update/columns.hpp"
 #include "update/columns_without_q.hpp"
@@ -29,13 +29,11 @@ class Updated {
 
   /// A copy of the factors of f.
   Updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile)
-      : plan_(f.plan()),
-        tools_(f.queue(), profile),
-        store_(f.queue(), f.plan().q == QForm::thin),
-        pending_(f.queue()) {
+      : plan_(f.plan()), tools_(f.queue(), profile), store_(f.queue(), f.plan().q == QForm::thin), pending_(f.queue()) {
     qrane::detail::check(plan_.q == QForm::thin || plan_.q == QForm::none, ErrorCode::unavailable,
                          "updates need a factorization with QForm::thin or none, not ", to_string(plan_.q));
-    qrane::detail::check(plan_.count == 1, ErrorCode::unavailable, "updates take one matrix, not a batch of ", plan_.count);
+    qrane::detail::check(plan_.count == 1, ErrorCode::unavailable, "updates take one matrix, not a batch of ",
+                         plan_.count);
     store_.m = 0;  // until all memory is there
     const Index m = plan_.rows, n = plan_.cols, c = std::min(m, n);
     const Mat r = store_.next_r(c, n);
@@ -310,8 +308,8 @@ void Updated<B, T>::refactor(MatrixView<const T> a) {
   using qrane::detail::check;
   dense::check_view("A", a);
   settle_refusals();
-  check(a.rows == store_.m && a.cols == store_.n, ErrorCode::invalid_argument,
-        "refactor takes the present shape, ", store_.m, " x ", store_.n, "; got ", a.rows, " x ", a.cols);
+  check(a.rows == store_.m && a.cols == store_.n, ErrorCode::invalid_argument, "refactor takes the present shape, ",
+        store_.m, " x ", store_.n, "; got ", a.rows, " x ", a.cols);
   tools_.scratch.reset();
   const dense::OnDevice<B, T> input(queue(), a);
   if (!store_.has_q && store_.nrhs > 0) attach({}, {});
@@ -327,7 +325,8 @@ double Updated<B, T>::drift(MatrixView<const T> a) {
   if (k() == 0) return 0;
   const bool lent = a.rows > 0;
   const dense::OnDevice<B, T> matrix(queue(), a);
-  if (!store_.has_q) return triangle_drift<B, T>(queue(), matrix.matrix, r_source()) / drift_unit<T>(store_.m, store_.n);
+  if (!store_.has_q)
+    return triangle_drift<B, T>(queue(), matrix.matrix, r_source()) / drift_unit<T>(store_.m, store_.n);
   const auto forward = [&](const Mat& x, const Mat& y) {
     queue().gemm(Op::none, Op::none, T(1), store_.q(), x, T(0), y);
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A factorization with the whole Q (QForm::full, implicit, lapack) that can be updated: as Updated, which keeps R alone or
-// a thin Q. Right-hand sides are kept as they are; Qᵀb is computed when somebody asks.
+// A factorization with the whole Q (QForm::full, implicit, lapack) that can be updated: as Updated, which keeps R alone
+// or a thin Q. Right-hand sides are kept as they are; Qᵀb is computed when somebody asks.
 #pragma once
 
 #include "update/drift.hpp"
@@ -20,7 +20,8 @@ class UpdatedWhole {
   /// Takes f over where it keeps reflectors, copies its factors where Q is explicit.
   UpdatedWhole(std::shared_ptr<dense::Factorization<B, T>> f, const plan::DeviceProfile& profile)
       : plan_(f->plan()), tools_(f->queue(), profile), store_(f->queue(), true) {
-    qrane::detail::check(plan_.count == 1, ErrorCode::unavailable, "updates take one matrix, not a batch of ", plan_.count);
+    qrane::detail::check(plan_.count == 1, ErrorCode::unavailable, "updates take one matrix, not a batch of ",
+                         plan_.count);
     adopt(std::move(f));
   }
 
@@ -48,7 +49,8 @@ class UpdatedWhole {
   void attach(MatrixView<const T> b, MatrixView<const T>) {
     using qrane::detail::check;
     dense::check_view("b", b);
-    check(b.cols == 0 || b.rows == store_.m, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ", store_.m);
+    check(b.cols == 0 || b.rows == store_.m, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ",
+          store_.m);
     if (b.cols > 0) {
       RightSides sides = right_sides(b.rows, b.cols);
       dense::load<B, T>(queue(), b, sides.matrix);
@@ -108,7 +110,8 @@ class UpdatedWhole {
     if (k > 0) queue().copy(b_.matrix.block(0, 0, k, nrhs), next.matrix.block(0, 0, k, nrhs), Part::all);
     if (in > 0) queue().copy(e, next.matrix.block(k, 0, in, nrhs), Part::all);
     if (m > k + out)
-      queue().copy(b_.matrix.block(k + out, 0, m - k - out, nrhs), next.matrix.block(k + in, 0, m - k - out, nrhs), Part::all);
+      queue().copy(b_.matrix.block(k + out, 0, m - k - out, nrhs), next.matrix.block(k + in, 0, m - k - out, nrhs),
+                   Part::all);
     return next;
   }
 
@@ -166,7 +169,9 @@ class UpdatedWhole {
   }
   /// Reflectors of another factorization.
   void replace(const Mat& a) {
-    const auto fits = [&](const dense::Factorization<B, T>& f) { return f.plan().rows == a.rows && f.plan().cols == a.cols; };
+    const auto fits = [&](const dense::Factorization<B, T>& f) {
+      return f.plan().rows == a.rows && f.plan().cols == a.cols;
+    };
     auto f = std::move(spare_);
     if (!f || f.use_count() > 1 || !fits(*f)) {
       f.reset();
@@ -178,8 +183,8 @@ class UpdatedWhole {
     f->run(a);
     adopt(std::move(f));
   }
-  /// An implicit Q of more than a few times the numbers of its reflectors is made of reflectors again: those of the lent
-  /// matrix, or of Q R. Where there is no memory for that it stays as it is.
+  /// An implicit Q of more than a few times the numbers of its reflectors is made of reflectors again: those of the
+  /// lent matrix, or of Q R. Where there is no memory for that it stays as it is.
   void condense_when_grown(MatrixView<const T> lent) {
     constexpr Index most_times = 3;
     const Index m = store_.m, n = store_.n;

@@ -2,9 +2,9 @@
 // The whole m x m Q while rows and columns come and go, in either form: explicit (full_q.hpp) or as a list of stages
 // (staged_q.hpp).
 //
-// Positions are the columns of Q and the rows of [R; 0]. They lie in one row whose end never moves: new rows of A enter as
-// unit vectors before the first position, and what goes out with rows of A goes at the front, too. So every step of an
-// update stands on consecutive positions and leaves them where they are:
+// Positions are the columns of Q and the rows of [R; 0]. They lie in one row whose end never moves: new rows of A enter
+// as unit vectors before the first position, and what goes out with rows of A goes at the front, too. So every step of
+// an update stands on consecutive positions and leaves them where they are:
 //
 //     enter    p rows of A come in: Q := diag(I, Q), positions -p .. -1
 //     reflect  the Q of a factorization of rows x cols on `rows` positions
@@ -30,11 +30,11 @@ template <class B, class T>
 struct Step {
   enum class Kind { enter, reflect, chain, rotate, leave };
   Kind kind;
-  Index at = 0;                                                    // first position, as they are counted before the step
-  Index k = 0, p = 0;                                              // enter, leave: rows of A
-  std::shared_ptr<Reflectors<B, T>> reflectors = {};               // reflect
+  Index at = 0;                                       // first position, as they are counted before the step
+  Index k = 0, p = 0;                                 // enter, leave: rows of A
+  std::shared_ptr<Reflectors<B, T>> reflectors = {};  // reflect
   Chain<B, T> chain = {};
-  Index a = 0, b = 0;                                              // rotate
+  Index a = 0, b = 0;  // rotate
 
   static Step enter(Index k, Index p) { return {.kind = Kind::enter, .k = k, .p = p}; }
   static Step leave(Index k, Index p) { return {.kind = Kind::leave, .k = k, .p = p}; }
@@ -195,8 +195,8 @@ void delete_columns(Whole<B, T> w, Index k, Index p, Index block, bool trailing 
   w.finish(steps, r.block(0, 0, std::min(w.store.m, n), n), w.store.m, n);
 }
 
-/// A + U Vᵀ: with C = QᵀU, [C; L; 0] goes up to [T; 0], the same turns R into p subdiagonals, T Vᵀ joins its first rows,
-/// and the chain down makes it triangular.
+/// A + U Vᵀ: with C = QᵀU, [C; L; 0] goes up to [T; 0], the same turns R into p subdiagonals, T Vᵀ joins its first
+/// rows, and the chain down makes it triangular.
 template <class B, class T>
 void rank_k_update(Whole<B, T> w, const DeviceMatrix<B, T>& u, const DeviceMatrix<B, T>& v, Index block) {
   auto& queue = w.tools.queue;
@@ -209,8 +209,8 @@ void rank_k_update(Whole<B, T> w, const DeviceMatrix<B, T>& u, const DeviceMatri
   reduce_bottom(w.tools, c, n, steps);
   const auto r = w.next(rows, 0);
   if (carry > 0 && n > 0) {
-    steps.push_back(Step<B, T>::windows(
-        0, chain_up(w.tools, c.block(0, 0, rows, p), r, carry, rows - carry, corner, block, true)));
+    steps.push_back(
+        Step<B, T>::windows(0, chain_up(w.tools, c.block(0, 0, rows, p), r, carry, rows - carry, corner, block, true)));
     queue.gemm(Op::none, Op::transpose, T(1), corner, v, T(1), r.block(0, 0, carry, n));
     steps.push_back(
         Step<B, T>::windows(0, chain_down(w.tools, r, carry, rows - carry, std::min(rows, n), block, true)));

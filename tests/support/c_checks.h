@@ -15,21 +15,21 @@ static int failures = 0;
 /* The call must return `status`, and the sentence must contain `text`. */
 #define FAILS(status, text, call) expect_failure((call), (status), (text), #call, __LINE__)
 
-static inline void expect(int condition, const char *text, int line) {
+static inline void expect(int condition, const char* text, int line) {
   if (!condition) {
     printf("line %d: not true: %s (%s)\n", line, text, qrane_last_error());
     ++failures;
   }
 }
 
-static inline void expect_ok(int status, const char *call, int line) {
+static inline void expect_ok(int status, const char* call, int line) {
   if (status != QRANE_OK) {
     printf("line %d: %s returned %d (%s): %s\n", line, call, status, qrane_status_name(status), qrane_last_error());
     ++failures;
   }
 }
 
-static inline void expect_failure(int status, int wanted, const char *text, const char *call, int line) {
+static inline void expect_failure(int status, int wanted, const char* text, const char* call, int line) {
   if (status != wanted) {
     printf("line %d: %s returned %d (%s), not %d\n", line, call, status, qrane_last_error(), wanted);
     ++failures;
@@ -39,7 +39,7 @@ static inline void expect_failure(int status, int wanted, const char *text, cons
   }
 }
 
-static inline double largest_difference(const double *a, const double *b, int count) {
+static inline double largest_difference(const double* a, const double* b, int count) {
   double largest = 0;
   int i;
   for (i = 0; i < count; ++i) {
@@ -49,7 +49,7 @@ static inline double largest_difference(const double *a, const double *b, int co
   return largest;
 }
 
-static inline qrane_backend backend_named(const char *name) {
+static inline qrane_backend backend_named(const char* name) {
   return strcmp(name, "cuda") == 0     ? QRANE_BACKEND_CUDA
          : strcmp(name, "opencl") == 0 ? QRANE_BACKEND_OPENCL
                                        : QRANE_BACKEND_CPU;

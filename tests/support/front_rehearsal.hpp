@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sparse/front_rounds.hpp"
+#include "sparse/device/plan/front_rounds.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::test {
@@ -53,7 +53,7 @@ class Rehearsal {
  private:
   struct State {
     std::map<std::int32_t, Index> round_of_panel;
-    std::vector<Index> updates;  // of each column, by panels in order
+    std::vector<Index> updates;                   // of each column, by panels in order
     std::vector<std::int32_t> assembled, packed;  // parts
     int laid_out = 0;
     bool whole = false;

@@ -27,9 +27,7 @@ class Random {
   explicit Random(std::uint64_t seed) : engine_(seed * 0x9E3779B97F4A7C15ULL + 1) {}
   double uniform() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
-  double normal() {
-    return std::sqrt(-2 * std::log(1 - uniform())) * std::cos(2 * std::numbers::pi * uniform());
-  }
+  double normal() { return std::sqrt(-2 * std::log(1 - uniform())) * std::cos(2 * std::numbers::pi * uniform()); }
   Index below(Index n) { return static_cast<Index>(uniform() * static_cast<double>(n)); }
 
  private:
@@ -102,7 +100,8 @@ Dense<T> near_dependent(Index m, Index n, std::uint64_t seed) {
 template <class T>
 Dense<T> duplicate_columns(Index m, Index n, std::uint64_t seed) {
   Dense<T> a = random_normal<T>(m, n, seed);
-  for (Index j = (n + 1) / 2; j < n; ++j) std::copy(a.column(j - (n + 1) / 2), a.column(j - (n + 1) / 2) + m, a.column(j));
+  for (Index j = (n + 1) / 2; j < n; ++j)
+    std::copy(a.column(j - (n + 1) / 2), a.column(j - (n + 1) / 2) + m, a.column(j));
   return a;
 }
 
@@ -196,7 +195,8 @@ const std::vector<Input<T>>& inputs() {
       {"graded rows", [](Index m, Index n, U s) { return graded<T>(m, n, s, true); }},
       {"near-dependent columns", near_dependent<T>},
       {"geometric spectrum to 1e3", [](Index m, Index n, U s) { return geometric_spectrum<T>(m, n, 1e3, s); }},
-      {"geometric spectrum to 1/eps", [](Index m, Index n, U s) { return geometric_spectrum<T>(m, n, inverse_eps<T>, s); }},
+      {"geometric spectrum to 1/eps",
+       [](Index m, Index n, U s) { return geometric_spectrum<T>(m, n, inverse_eps<T>, s); }},
       {"duplicate columns", duplicate_columns<T>},
       {"product of low rank", product<T>},
       {"clustered singular values", clustered<T>},
@@ -233,17 +233,27 @@ std::vector<Input<T>> sweep() {
 
 // -- storage ------------------------------------------------------------------------------------------------------
 
-enum class Storage { contiguous, slack, row_major, row_major_slack, misaligned, device, device_slack, device_misaligned };
+enum class Storage {
+  contiguous,
+  slack,
+  row_major,
+  row_major_slack,
+  misaligned,
+  device,
+  device_slack,
+  device_misaligned
+};
 
 inline const char* to_string(Storage s) {
-  constexpr const char* names[] = {"contiguous", "slack leading dimension", "row-major", "row-major with slack",
-                                   "misaligned", "device", "device with slack", "device misaligned"};
+  constexpr const char* names[] = {
+      "contiguous", "slack leading dimension", "row-major",        "row-major with slack", "misaligned",
+      "device",     "device with slack",       "device misaligned"};
   return names[static_cast<int>(s)];
 }
 
-inline constexpr Storage all_storages[] = {Storage::contiguous, Storage::slack,  Storage::row_major,
-                                           Storage::row_major_slack, Storage::misaligned, Storage::device,
-                                           Storage::device_slack, Storage::device_misaligned};
+inline constexpr Storage all_storages[] = {
+    Storage::contiguous, Storage::slack,  Storage::row_major,    Storage::row_major_slack,
+    Storage::misaligned, Storage::device, Storage::device_slack, Storage::device_misaligned};
 
 /// Rows [i, i + r), columns [j, j + c) of a view, in any memory.
 template <class T>
@@ -272,7 +282,8 @@ class Stored {
     const Index shift = odd ? 1 : 0;
     host_.assign(static_cast<std::size_t>(ld * (rows_first ? m : n) + shift + 1), canary());
     for (Index j = 0; j < n; ++j)
-      for (Index i = 0; i < m; ++i) host_[static_cast<std::size_t>(shift + (rows_first ? i * ld + j : i + j * ld))] = a(i, j);
+      for (Index i = 0; i < m; ++i)
+        host_[static_cast<std::size_t>(shift + (rows_first ? i * ld + j : i + j * ld))] = a(i, j);
     original_ = host_;
     if (storage < Storage::device) {
       view_ = MatrixView<T>(host_.data() + shift, m, n, ld, Memory::host,

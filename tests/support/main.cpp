@@ -3,7 +3,7 @@
 // ctest reports the run as skipped, not passed. The CPU backend's memory is poisoned.
 #include <gtest/gtest.h>
 
-#include "backend/cpu/queue.hpp"
+#include "cpu/queue/queue.hpp"
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);

@@ -75,8 +75,8 @@ double worst_column(const Dense<Wide<T>>& residual, const Dense<Wide<T>>& a, con
   const auto unit = static_cast<Wide<T>>(limit<T>(a.rows, a.cols));
   double worst = 0;
   for (Index j = 0; j < a.cols; ++j) {
-    const Wide<T> allowed = unit * column_norm(a, j) +
-                            std::ldexp(underflow_allowance<T>(a.rows, a.cols), -e[static_cast<std::size_t>(j)]);
+    const Wide<T> allowed =
+        unit * column_norm(a, j) + std::ldexp(underflow_allowance<T>(a.rows, a.cols), -e[static_cast<std::size_t>(j)]);
     const auto ratio = static_cast<double>(column_norm(residual, j) / allowed);
     if (!(ratio <= worst)) worst = ratio;  // NaN is worse than all
     if (std::isnan(ratio)) return std::numeric_limits<double>::infinity();
@@ -145,7 +145,8 @@ template <class T>
   if (auto shape = has_shape(q, a.rows, full ? a.rows : k); !shape) return shape << " for Q";
   if (auto shape = has_shape(r, full ? a.rows : k, a.cols); !shape) return shape << " for R";
   if (auto triangle = upper_triangular(r); !triangle) return triangle;
-  if (auto good = at_most_one(orthogonality(q, a.rows, a.cols), "the departure of Q from orthonormal"); !good) return good;
+  if (auto good = at_most_one(orthogonality(q, a.rows, a.cols), "the departure of Q from orthonormal"); !good)
+    return good;
   return at_most_one(residual(a, q, r), "the largest column residual");
 }
 
@@ -159,7 +160,8 @@ template <class T>
 
 /// Columns of `got` and `want` differ by at most 30 p u times `scale` times the norm of the wanted column.
 template <class T>
-::testing::AssertionResult columns_agree(const Dense<T>& got, const Dense<T>& want, Index m, Index n, double scale = 1) {
+::testing::AssertionResult columns_agree(const Dense<T>& got, const Dense<T>& want, Index m, Index n,
+                                         double scale = 1) {
   if (auto shape = has_shape(got, want.rows, want.cols); !shape) return shape;
   const auto e = column_exponents(want);
   const auto w = scaled(want, e);
@@ -168,9 +170,9 @@ template <class T>
     const auto allowed = static_cast<Wide<T>>(scale * limit<T>(m, n)) * column_norm(w, j) +
                          std::ldexp(underflow_allowance<T>(m, n), -e[static_cast<std::size_t>(j)]);
     if (!(column_norm(difference, j) <= allowed))
-      return ::testing::AssertionFailure() << "column " << j << " differs by "
-                                           << static_cast<double>(column_norm(difference, j) / allowed)
-                                           << " times what is allowed";
+      return ::testing::AssertionFailure()
+             << "column " << j << " differs by " << static_cast<double>(column_norm(difference, j) / allowed)
+             << " times what is allowed";
   }
   return ::testing::AssertionSuccess();
 }

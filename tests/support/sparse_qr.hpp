@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixture of numeric sparse QR's tests: values beside their triplets, backends by both ways of factoring, and what is
-// asked of a factorization and of a least-squares solution.
+// The fixture of numeric sparse QR's tests: values beside their triplets, backends by both ways of factoring, and what
+// is asked of a factorization and of a least-squares solution.
 #pragma once
 
 #include <algorithm>

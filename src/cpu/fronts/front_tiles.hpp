@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounds of tile tasks on the CPU: what they mean, task after task. The CPU's own sparse QR is sparse/host/numeric.hpp.
+#pragma once
+
+#include "cpu/queue/queue.hpp"
+#include "vocabulary/front_tiles.hpp"
+
+namespace qrane::backend::cpu {
+
+template <class T>
+void run_tile_round(Queue& queue, const FrontTileRound<Cpu, T>& round, std::int32_t bundle);
+
+}  // namespace qrane::backend::cpu

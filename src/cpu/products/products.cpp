@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU backend: products, by BLAS, and the sketch.
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "cpu/queue/blas.hpp"
+#include "cpu/queue/queue.hpp"
+#include "vocabulary/sketch.hpp"
+
+// OpenBLAS only; with another BLAS its own threading stays as it is.
+extern "C" {
+__attribute__((weak)) void openblas_set_num_threads(int);
+__attribute__((weak)) int openblas_get_num_threads(void);
+}
+
+namespace qrane::backend::cpu {
+
+namespace blas {
+namespace {
+std::mutex threads_mutex;
+int threads_users = 0;   // SingleThread objects alive, on whatever threads: the setting is the whole process's
+int threads_before = 0;  // what the first of them found, for the last one to restore
+}  // namespace
+
+SingleThread::SingleThread() {
+  if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+  const std::lock_guard lock(threads_mutex);
+  if (threads_users++ > 0) return;
+  threads_before = openblas_get_num_threads();
+  if (threads_before != 1) openblas_set_num_threads(1);
+}
+SingleThread::~SingleThread() {
+  if (!openblas_set_num_threads || !openblas_get_num_threads) return;
+  const std::lock_guard lock(threads_mutex);
+  if (--threads_users == 0 && threads_before != 1) openblas_set_num_threads(threads_before);
+}
+}  // namespace blas
+
+// Products are split over our own threads, each calling single-threaded BLAS: two pools of threads that wait for each
+// other by spinning slow small problems down several times.
+
+template <class T>
+void Queue::gemm(Op op_a, Op op_b, T alpha, DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> b, T beta,
+                 DeviceMatrix<Cpu, T> c) {
+  if (skip()) return;
+  const Index k = op_a == Op::none ? a.cols : a.rows;
+  const bool by_rows = c.rows > c.cols;
+  const Index extent = by_rows ? c.rows : c.cols;
+  const Index pieces = c.count == 1 ? std::min<Index>(threads(), std::max<Index>(extent / 16, 1)) : 1;
+  const blas::SingleThread single;
+  workers_->run(c.count * pieces, c.count * c.rows * c.cols * k, [&](Index index, int) {
+    const Index i = index / pieces, piece = index % pieces;
+    const Index first = extent * piece / pieces, size = extent * (piece + 1) / pieces - first;
+    const Index row = by_rows ? first : 0, rows = by_rows ? size : c.rows;
+    const Index col = by_rows ? 0 : first, cols = by_rows ? c.cols : size;
+    const T* left = a.data + i * a.stride + (op_a == Op::none ? row : row * a.ld);
+    const T* right = b.data + i * b.stride + (op_b == Op::none ? col * b.ld : col);
+    blas::gemm(op_a, op_b, rows, cols, k, alpha, left, std::max<Index>(a.ld, 1), right, std::max<Index>(b.ld, 1), beta,
+               c.data + i * c.stride + row + col * c.ld, std::max<Index>(c.ld, 1));
+  });
+}
+
+template <class T>
+void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, DeviceMatrix<Cpu, T> a,
+                 DeviceMatrix<Cpu, T> b) {
+  if (skip()) return;
+  const Index extent = side == Side::left ? b.cols : b.rows;  // independent right-hand sides
+  const Index pieces = b.count == 1 ? std::min<Index>(threads(), std::max<Index>(extent / 16, 1)) : 1;
+  const blas::SingleThread single;
+  workers_->run(b.count * pieces, b.count * b.rows * b.cols * a.cols, [&](Index index, int) {
+    const Index i = index / pieces, piece = index % pieces;
+    const Index first = extent * piece / pieces, size = extent * (piece + 1) / pieces - first;
+    const bool left = side == Side::left;
+    blas::trsm(side, triangle, op, diagonal, left ? b.rows : size, left ? size : b.cols, alpha, a.data + i * a.stride,
+               std::max<Index>(a.ld, 1), b.data + i * b.stride + (left ? first * b.ld : first),
+               std::max<Index>(b.ld, 1));
+  });
+}
+
+template <class T>
+void Queue::gram(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, Scratch<Cpu>) {
+  if (skip()) return;
+  const Index n = a.cols;
+  fill(w, 0.0, 0.0);
+  if (n == 0 || a.rows == 0) return;
+  // Row slabs with a sum of their own, added in order: the same bits for any number of threads.
+  constexpr Index slab_rows = 4096, most_slabs = 64;
+  const Index slabs = std::clamp<Index>(a.rows / slab_rows, 1, most_slabs);
+  std::vector<std::vector<double>> sums(static_cast<std::size_t>(slabs));
+  const blas::SingleThread single;
+  workers_->run(slabs, a.rows * n * n, [&](Index slab, int) {
+    std::vector<double>& sum = sums[static_cast<std::size_t>(slab)];
+    sum.assign(static_cast<std::size_t>(n * n), 0.0);
+    std::vector<double> wide;
+    const Index end = a.rows * (slab + 1) / slabs;
+    for (Index first = a.rows * slab / slabs; first < end; first += slab_rows) {
+      const Index rows = std::min(slab_rows, end - first);
+      const double* block = nullptr;
+      Index ld = rows;
+      if constexpr (sizeof(T) == 8) {
+        block = a.data + first;
+        ld = a.ld;
+      } else {
+        wide.resize(static_cast<std::size_t>(rows * n));
+        for (Index j = 0; j < n; ++j) std::copy_n(a.data + first + j * a.ld, rows, wide.data() + j * rows);
+        block = wide.data();
+      }
+      blas::gemm(Op::transpose, Op::none, n, n, rows, 1.0, block, ld, block, ld, 1.0, sum.data(), n);
+    }
+  });
+  for (const auto& sum : sums)
+    for (Index j = 0; j < n; ++j)
+      for (Index i = 0; i < n; ++i) w.data[i + j * w.ld] += sum[static_cast<std::size_t>(i + j * n)];
+}
+
+template <class T>
+void Queue::multiply_wide(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, DeviceMatrix<Cpu, T> q, Scratch<Cpu>) {
+  if (skip()) return;
+  const Index n = a.cols;
+  if (n == 0) return;
+  constexpr Index slab_rows = 4096;
+  const Index slabs = (a.rows + slab_rows - 1) / slab_rows;
+  const blas::SingleThread single;
+  workers_->run(slabs, a.rows * n * q.cols, [&](Index slab, int) {
+    const Index first = slab * slab_rows, rows = std::min(slab_rows, a.rows - first);
+    if constexpr (sizeof(T) == 8) {
+      blas::gemm(Op::none, Op::none, rows, q.cols, n, 1.0, a.data + first, a.ld, w.data, w.ld, 0.0, q.data + first,
+                 q.ld);
+    } else {
+      std::vector<double> wide(static_cast<std::size_t>(rows * n)), product(static_cast<std::size_t>(rows * q.cols));
+      for (Index j = 0; j < n; ++j) std::copy_n(a.data + first + j * a.ld, rows, wide.data() + j * rows);
+      blas::gemm(Op::none, Op::none, rows, q.cols, n, 1.0, wide.data(), rows, w.data, w.ld, 0.0, product.data(), rows);
+      for (Index j = 0; j < q.cols; ++j)
+        for (Index i = 0; i < rows; ++i)
+          q.data[first + i + j * q.ld] = static_cast<T>(product[static_cast<std::size_t>(i + j * rows)]);
+    }
+  });
+}
+
+template <class T>
+void Queue::sketch(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> s) {
+  if (skip()) return;
+  const auto groups = static_cast<std::uint32_t>(s.rows / 32);
+  workers_->run(a.cols, a.rows * a.cols, [&](Index j, int) {
+    const T* x = a.data + j * a.ld;
+    T* y = s.data + j * s.ld;
+    std::fill(y, y + s.rows, T(0));
+    for (Index i = 0; i < a.rows; ++i) {
+      const auto row = static_cast<std::uint32_t>(i);
+      y[count_sketch::target(row, groups)] += count_sketch::sign(row) ? -x[i] : x[i];
+    }
+  });
+}
+
+#define QRANE_INSTANTIATE(T)                                                                                 \
+  template void Queue::gemm(Op, Op, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, T, DeviceMatrix<Cpu, T>); \
+  template void Queue::trsm(Side, Triangle, Op, Diagonal, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);    \
+  template void Queue::gram(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, Scratch<Cpu>);                  \
+  template void Queue::multiply_wide(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>,  \
+                                     Scratch<Cpu>);                                                          \
+  template void Queue::sketch(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);
+QRANE_INSTANTIATE(float)
+QRANE_INSTANTIATE(double)
+#undef QRANE_INSTANTIATE
+
+}  // namespace qrane::backend::cpu

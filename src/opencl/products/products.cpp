@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Library products: gemm.cl in its three typings, trsm.cl and sketch.cl; rotate.cl.
+#include <algorithm>
+
+#include "opencl/queue/queue.hpp"
+#include "opencl/queue/scalar.hpp"
+
+namespace qrane::backend::opencl {
+
+namespace {
+
+// Types of one typing of gemm.cl: operands, result, and what products and sums are made in.
+struct Typing {
+  const char* a;
+  const char* b;
+  const char* c;
+  const char* load_b;
+  const char* load_c;
+  const char* store_c;
+  const char* accumulate;
+  int accumulate_bytes;
+};
+
+template <class T>
+Typing plain_typing() {
+  return {type_name<T>, type_name<T>, type_name<T>, "(x)", "(x)", "(x)", type_name<T>, sizeof(T)};
+}
+
+template <class T>
+Typing gram_typing(const Device& device) {
+  return {type_name<T>, type_name<T>,   "stored_wide", "(x)",
+          "to_wide(x)", "from_wide(x)", "wide",        device.has_double() ? 8 : 4};
+}
+
+template <class T>
+Typing wide_typing(const Device& device) {
+  return {type_name<T>, "stored_wide", type_name<T>, "to_wide(x)", "(x)", "(x)", "wide", device.has_double() ? 8 : 4};
+}
+
+struct Product {
+  Index m, n, depth, count;
+  bool transpose_a, transpose_b, upper;
+  double alpha, beta;
+};
+
+// A side of a group in work-items: 16 on a GPU, less where the result or the device is small.
+int tile_side(const Device& device, Index m, Index n) {
+  int side = device.is_gpu() ? 16 : 8;
+  if (!device.is_gpu() && device.work_group(64) == 64) return side;  // one program is enough on a CPU
+  while (side > 2 && (side * side > device.work_group(256) || (side > 4 && 2 * side >= std::max(m, n)))) side /= 2;
+  return side;
+}
+
+// Inner chunks that fill the device when the result has few tiles; at least 512 deep.
+Index chunk_count(const Device& device, const Product& p, int side) {
+  const Index tile = 4 * side;
+  const Index tiles = (p.m + tile - 1) / tile * ((p.n + tile - 1) / tile) * p.count;
+  const Index wanted = device.is_gpu() ? 4 * device.compute_units() : 2 * device.compute_units();
+  return std::clamp<Index>(wanted / std::max<Index>(1, tiles), 1, std::max<Index>(1, p.depth / 512));
+}
+
+template <class T, class TA, class TB, class TC>
+void run_product(Device& device, Pointer<std::int32_t> condition, const Typing& typing, const Product& p,
+                 const DeviceMatrix<OpenCL, TA>& a, const DeviceMatrix<OpenCL, TB>& b,
+                 const DeviceMatrix<OpenCL, TC>& c, Scratch<OpenCL> scratch) {
+  if (p.m == 0 || p.n == 0 || p.count == 0) return;
+  const int side = tile_side(device, p.m, p.n), work_group = side * side;
+  Defines defines = real_defines<T>(work_group);
+  const auto define = [&](const char* name, const std::string& value) { defines.emplace_back(name, value); };
+  define("A_TYPE", typing.a);
+  define("B_TYPE", typing.b);
+  define("C_TYPE", typing.c);
+  define("LOAD_A(x)", "(x)");
+  define("LOAD_B(x)", typing.load_b);
+  define("LOAD_C(x)", typing.load_c);
+  define("STORE_C(x)", typing.store_c);
+  define("ACC", typing.accumulate);
+  define("G", std::to_string(side));
+  define("KC", "16");
+  const Index result_bytes = p.m * p.n * p.count * typing.accumulate_bytes;
+  const Index chunks = std::max<Index>(1, std::min(chunk_count(device, p, side), scratch.bytes / result_bytes));
+  const Index chunk_depth = ((p.depth + chunks - 1) / chunks + 15) / 16 * 16;
+  const Index tiles = (p.m + 4 * side - 1) / (4 * side) * ((p.n + 4 * side - 1) / (4 * side));
+  const auto launch = [&](auto alpha, auto beta) {
+    device.launch(device.kernel({"gemm.cl"}, "gemm", defines), tiles * chunks * p.count, work_group, condition, a, b, c,
+                  scratch.data, p.m, p.n, p.depth, alpha, beta, static_cast<int>(p.transpose_a),
+                  static_cast<int>(p.transpose_b), chunks, chunk_depth, static_cast<int>(p.upper));
+    if (chunks == 1) return;
+    const int lanes = strip_lanes(p.m, work_group);
+    device.launch(device.kernel({"gemm.cl"}, "sum_chunks", defines),
+                  strip_groups(strip_count(p.m, p.n, p.count, lanes, work_group)), work_group, condition, scratch.data,
+                  c, p.m, p.n, p.count, lanes, alpha, beta, chunks, static_cast<int>(p.upper));
+  };
+  if (typing.accumulate_bytes == 8)
+    launch(p.alpha, p.beta);
+  else
+    launch(static_cast<float>(p.alpha), static_cast<float>(p.beta));
+}
+
+}  // namespace
+
+template <class T>
+void Queue::gemm(Op op_a, Op op_b, T alpha, const Matrix<T>& a, const Matrix<T>& b, T beta, const Matrix<T>& c) {
+  check_scalar<T>(*device_);
+  const Index depth = op_a == Op::none ? a.cols : a.rows;
+  const Product product{c.rows,
+                        c.cols,
+                        alpha == T(0) ? 0 : depth,
+                        c.count,
+                        op_a == Op::transpose,
+                        op_b == Op::transpose,
+                        false,
+                        static_cast<double>(alpha),
+                        static_cast<double>(beta)};
+  Scratch<OpenCL> scratch;
+  const int side = tile_side(*device_, product.m, product.n);
+  if (chunk_count(*device_, product, side) > 1) {
+    const std::int64_t partial_bytes = std::min(std::int64_t{32} << 20, device_->limit_bytes() / 16);
+    scratch.data = {device_->partials(partial_bytes, scratch.bytes), 0};
+  }
+  run_product<T>(*device_, condition_, plain_typing<T>(), product, a, b, c, scratch);
+}
+
+template <class T>
+void Queue::gram(const Matrix<T>& a, const Matrix<double>& w, Scratch<OpenCL> scratch) {
+  check_scalar<T>(*device_);
+  const Product product{a.cols, a.cols, a.rows, 1, true, false, true, 1, 0};
+  run_product<T>(*device_, condition_, gram_typing<T>(*device_), product, a, a, w, scratch);
+}
+
+template <class T>
+void Queue::multiply_wide(const Matrix<T>& a, const Matrix<double>& w, const Matrix<T>& q, Scratch<OpenCL>) {
+  check_scalar<T>(*device_);
+  const Product product{q.rows, q.cols, a.cols, 1, false, false, false, 1, 0};
+  run_product<T>(*device_, condition_, wide_typing<T>(*device_), product, a, w, q, Scratch<OpenCL>{});
+}
+
+template <class T>
+void Queue::sketch(const Matrix<T>& a, const Matrix<T>& s) {
+  check_scalar<T>(*device_);
+  const Index elements = s.rows * s.cols;
+  if (elements == 0) return;
+  const int work_group = device_->work_group(64);
+  device_->launch(device_->kernel({"sketch.cl"}, "sketch", real_defines<T>(work_group)),
+                  (elements + work_group - 1) / work_group, work_group, condition_, a, s, a.rows, s.rows, elements);
+}
+
+namespace {
+
+template <class T>
+Defines rotation_defines(int work_group, Index waves) {
+  Defines defines = real_defines<T>(work_group);
+  defines.emplace_back("WAVES", std::to_string(waves));
+  return defines;
+}
+
+}  // namespace
+
+template <class T>
+void Queue::make_rotations(const Rotations<OpenCL, T>& task) {
+  check_scalar<T>(*device_);
+  if (task.heights < 1) return;
+  const int work_group = device_->work_group(static_cast<int>(max_waves));
+  detail::check(task.strip.rows <= work_group, ErrorCode::unavailable, "OpenCL: rotations in ", task.strip.rows,
+                " waves need a work-group of as many items, the device takes ", work_group);
+  device_->launch(device_->kernel({"rotate.cl"}, "make_rotations", rotation_defines<T>(work_group, task.strip.rows)), 1,
+                  work_group, condition_, task.strip, task.cs, task.heights, task.strip.cols);
+}
+
+template <class T>
+void Queue::rotate(const Rotate<OpenCL, T>& task) {
+  check_scalar<T>(*device_);
+  if (task.heights < 1 || task.x.rows == 0) return;
+  const int work_group = device_->work_group(64);
+  device_->launch(device_->kernel({"rotate.cl"}, "rotate_columns", rotation_defines<T>(work_group, task.waves)),
+                  (task.x.rows + work_group - 1) / work_group, work_group, condition_, task.x, task.cs, task.x.rows,
+                  task.x.cols, task.heights, task.drop ? 1 : 0, task.lower ? 1 : 0);
+}
+
+namespace {
+constexpr int solve_rows = 32;  // NB of trsm.cl
+}
+
+template <class T>
+void Queue::solve_block(Matrix<T> triangle, Matrix<T> b, bool forward, bool transposed, Diagonal diagonal, Side side,
+                        T alpha) {
+  const int work_group = device_->work_group(32);
+  Defines defines = real_defines<T>(work_group);
+  const int rows_limit = sizeof(T) * solve_rows * (solve_rows + work_group + 2) <= std::size_t(device_->local_bytes())
+                             ? solve_rows
+                             : solve_rows / 2;
+  defines.emplace_back("NB", std::to_string(rows_limit));
+  const Index columns = side == Side::left ? b.cols : b.rows;
+  device_->launch(device_->kernel({"trsm.cl"}, "solve_block", defines),
+                  (columns + work_group - 1) / work_group * b.count, work_group, condition_, triangle, b,
+                  static_cast<int>(triangle.rows), columns, static_cast<int>(forward), static_cast<int>(transposed),
+                  static_cast<int>(diagonal == Diagonal::unit), static_cast<int>(side == Side::right), alpha);
+}
+
+// Blocks of the triangle in the order of substitution: solve one, take it out of all that follow. From the
+// right, X op(A) = B is op(A)^T X^T = B^T: the same with A transposed once more and B read along its rows.
+template <class T>
+void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, const Matrix<T>& a,
+                 const Matrix<T>& b) {
+  check_scalar<T>(*device_);
+  const Index n = a.rows;
+  if (n == 0 || b.rows == 0 || b.cols == 0) return;
+  const bool left = side == Side::left;
+  const bool transposed = (op == Op::transpose) == left;
+  const bool forward = (triangle == Triangle::lower) != transposed;
+  const int step =
+      sizeof(T) * solve_rows * (solve_rows + device_->work_group(32) + 2) <= std::size_t(device_->local_bytes())
+          ? solve_rows
+          : solve_rows / 2;
+  const Index blocks = (n + step - 1) / step;
+  for (Index s = 0; s < blocks; ++s) {
+    const Index i0 = (forward ? s : blocks - 1 - s) * step, rows = std::min<Index>(step, n - i0);
+    const T scale = s == 0 ? alpha : T(1);
+    const Matrix<T> solved = left ? b.block(i0, 0, rows, b.cols) : b.block(0, i0, b.rows, rows);
+    solve_block(a.block(i0, i0, rows, rows), solved, forward, transposed, diagonal, side, scale);
+    const Index rest0 = forward ? i0 + rows : 0, rest = forward ? n - rest0 : i0;
+    if (rest == 0) continue;
+    // The part of A that couples the solved block with the rest, as it lies.
+    const bool below = triangle == Triangle::lower;
+    const bool rest_is_rows = forward == below;
+    const Matrix<T> coupling = rest_is_rows ? a.block(rest0, i0, rest, rows) : a.block(i0, rest0, rows, rest);
+    if (left)
+      gemm(op, Op::none, T(-1), coupling, solved, scale, b.block(rest0, 0, rest, b.cols));
+    else
+      gemm(Op::none, op, T(-1), solved, coupling, scale, b.block(0, rest0, b.rows, rest));
+  }
+}
+
+#define QRANE_INSTANTIATE(T)                                                                                      \
+  template void Queue::gemm(Op, Op, T, const Matrix<T>&, const Matrix<T>&, T, const Matrix<T>&);                  \
+  template void Queue::trsm(Side, Triangle, Op, Diagonal, T, const Matrix<T>&, const Matrix<T>&);                 \
+  template void Queue::gram(const Matrix<T>&, const Matrix<double>&, Scratch<OpenCL>);                            \
+  template void Queue::multiply_wide(const Matrix<T>&, const Matrix<double>&, const Matrix<T>&, Scratch<OpenCL>); \
+  template void Queue::sketch(const Matrix<T>&, const Matrix<T>&);                                                \
+  template void Queue::make_rotations(const Rotations<OpenCL, T>&);                                               \
+  template void Queue::rotate(const Rotate<OpenCL, T>&);
+QRANE_INSTANTIATE(float)
+QRANE_INSTANTIATE(double)
+#undef QRANE_INSTANTIATE
+
+}  // namespace qrane::backend::opencl

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values, assembly, one front after the other, and what is stored of them.
+#include "sparse/host/numeric.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include <qrane/error.hpp>
+
+#include "cpu/queue/blas.hpp"
+
+namespace qrane::sparse {
+
+namespace {
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+/// Of the largest front; its columns may be less high.
+template <class T>
+Index largest_bytes(const Symbolic& s) {
+  Index largest = 0;
+  for (const Front& f : s.fronts) largest = std::max(largest, leading_dimension<T>(f.rows) * f.cols);
+  return largest * static_cast<Index>(sizeof(T));
+}
+
+/// Of fronts that are surely there: the largest within its staircase.
+template <class T>
+Index surely_used_bytes(const Symbolic& s) {
+  Index most = 0;
+  for (const Front& f : s.fronts) {
+    if (f.entries() <= most) continue;
+    Index sum = 0;
+    for (Index j = 0; j < f.cols; ++j) sum += std::min(f.rows, std::max(s.stair[at(f.cols_begin + j)], j + 1));
+    most = std::max(most, sum);
+  }
+  return most * static_cast<Index>(sizeof(T));
+}
+
+/// Room for fronts, and for threads' stacks; the system gives what is touched.
+template <class T>
+Index segment_bytes(const Symbolic& s, const NumericPlan& plan, int threads) {
+  constexpr auto size = static_cast<Index>(sizeof(T));
+  if (threads == 1) return largest_bytes<T>(s);
+  return 2 * std::max(s.facts.peak_entries * size, largest_bytes<T>(s)) + threads * plan.stack_elements * size;
+}
+
+template <class T>
+Index most_small_elements(const Symbolic& s, const NumericPlan& plan) {
+  Index most = 0;
+  for (const NumericPlan::Range& range : plan.ranges)
+    for (Index f = range.first; f <= range.last; ++f) {
+      const Index size = leading_dimension<T>(s.fronts[at(f)].rows) * s.fronts[at(f)].cols;
+      if (size <= large_front_entries) most = std::max(most, size);
+    }
+  return most;
+}
+
+}  // namespace
+
+template <class T>
+Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options, int threads,
+                    backend::cpu::ThreadPools& pools)
+    : Factors<T>(std::move(symbolic), options),
+      threads_(useful_threads(*symbolic_, threads)),
+      plan_(plan_numeric(*symbolic_, threads_)),
+      budget_(options.memory_limit_bytes),
+      region_(budget_, segment_bytes<T>(*symbolic_, plan_, threads_), surely_used_bytes<T>(*symbolic_)),
+      pools_(pools) {
+  const Symbolic& s = *symbolic_;
+  // an analysis frees several times what it keeps, in pieces that fronts do not fit into; a millisecond, if that, but
+  // in a program with much memory of its own
+  constexpr Index worth_giving_back = Index{1} << 20, worth_looking = Index{1} << 16;
+  const Index expected = (s.facts.r_entries + s.facts.peak_entries) * static_cast<Index>(sizeof(T));
+  if (!std::atomic_ref(s.tidied).exchange(true) && expected > worth_looking) give_back_freed(worth_giving_back);
+  try {
+    const Index chunk_bytes =
+        std::clamp(s.facts.r_entries * static_cast<Index>(sizeof(T)) / (8 * threads_), Index{1} << 14, Index{1} << 20);
+    const Index front_elements = most_small_elements<T>(s, plan_);
+    shared_ = allocate_aligned(plan_.shared_elements * static_cast<Index>(sizeof(T)));
+    if (!shared_) throw std::bad_alloc();
+    kept_.resize(s.fronts.size());
+    for (int w = 0; w < threads_; ++w)
+      workers_.emplace_back(budget_, chunk_bytes, threads_ > 1 ? 0 : plan_.stack_elements, front_elements);
+    budget_.add(threads_ * front_elements * static_cast<Index>(sizeof(T)));
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorCode::out_of_memory, detail::concat("out of memory for a sparse factorization with ", s.entries,
+                                                         " entries in ", s.fronts.size(), " fronts"));
+  }
+}
+
+template <class T>
+Numeric<T>::~Numeric() {
+  reset();
+}
+
+template <class T>
+void Numeric<T>::reset() noexcept {
+  std::fill(stored_.begin(), stored_.end(), StoredFront<T>{});
+  for (Worker& worker : workers_) {
+    worker.front.clear();
+    worker.cb_stack.clear();
+    if (worker.large_front) region_.give_back(std::exchange(worker.large_front, nullptr));
+  }
+  region_.give_back(std::exchange(root_, nullptr));
+}
+
+template <class T>
+bool Numeric<T>::run(const T* user_values, T* rhs, Index rhs_cols) {
+  reset();
+  if (!this->prepare_values(user_values)) return false;
+  rhs_ = rhs_cols > 0 ? rhs : nullptr;
+  rhs_cols_ = rhs_cols;
+  progress_.emplace(options_.on_progress, symbolic_->facts.flops);
+  try {
+    progress_->begin();
+    factor_all();
+    ran_ = true;
+    progress_->finish();
+  } catch (const std::bad_alloc&) {
+    reset();
+    throw Error(ErrorCode::out_of_memory,
+                detail::concat("out of memory in a sparse factorization, ", budget_.bytes(), " bytes in use"));
+  } catch (...) {
+    reset();
+    throw;
+  }
+  this->count_rank();
+  return true;
+}
+
+template <class T>
+FrontLayout Numeric<T>::lay_out(Index f, Worker& worker) const {
+  const Symbolic& s = *symbolic_;
+  const Front& front = s.fronts[at(f)];
+  FrontLayout layout;
+  bool as_analyzed = true;
+  worker.child_rows.clear();
+  Index child_rows = 0;
+  for (Index c = 0; c < front.child_count; ++c) {
+    const Index child = s.children[at(front.child_begin + c)];
+    worker.child_rows.push_back(stored_[at(child)].cb_rows);
+    child_rows += worker.child_rows.back();
+    as_analyzed = as_analyzed && worker.child_rows.back() == s.fronts[at(child)].cb_rows;
+  }
+  layout.child_slot.resize(at(front.child_count));
+  if (as_analyzed) {
+    layout.rows = front.rows;
+    layout.stair = s.stair.data() + front.cols_begin;
+    layout.own_slot = s.own_slot.data() + front.first_row;
+    for (Index c = 0; c < front.child_count; ++c)
+      layout.child_slot[at(c)] = s.cb_slot.data() + s.fronts[at(s.children[at(front.child_begin + c)])].cb_begin;
+    return layout;
+  }
+  worker.stair.resize(at(front.cols));
+  worker.own_slot.resize(at(front.own_rows));
+  worker.child_slot.resize(at(child_rows));
+  layout.rows = lay_out_rows(s, f, worker.child_rows.data(), worker.stair.data(), worker.own_slot.data(),
+                             worker.child_slot.data());
+  layout.stair = worker.stair.data();
+  layout.own_slot = worker.own_slot.data();
+  const Local* slot = worker.child_slot.data();
+  for (Index c = 0; c < front.child_count; ++c) {
+    layout.child_slot[at(c)] = slot;
+    slot += worker.child_rows[at(c)];
+  }
+  return layout;
+}
+
+template <class T>
+FrontMatrix<T> Numeric<T>::matrix_of(Index f, const FrontLayout& layout) const {
+  const Front& front = symbolic_->fronts[at(f)];
+  return {nullptr, layout.rows, front.cols, front.pivots, layout.stair, nullptr};
+}
+
+template <class T>
+DropRule Numeric<T>::drop_rule(Index f, Worker& worker) const {
+  DropRule rule;
+  rule.tolerance = tolerance_;
+  if (exponents_.empty()) return rule;
+  const Front& front = symbolic_->fronts[at(f)];
+  worker.exponents.assign(exponents_.begin() + front.first_col, exponents_.begin() + front.first_col + front.pivots);
+  rule.exponents = worker.exponents.data();
+  return rule;
+}
+
+/// Zeros within the panels' heights, rows of A, contribution blocks of the children, and which rows of S they are.
+template <class T>
+void Numeric<T>::assemble(Index f, const FrontLayout& layout, const FrontMatrix<T>& front, const FrontResult<T>& result,
+                          Worker& worker) {
+  const Symbolic& s = *symbolic_;
+  const Front& shape = s.fronts[at(f)];
+  for (const FrontPanel& panel : result.panels) {
+    const Index height = FrontResult<T>::zero_height(front, panel);
+    for (Index j = panel.col; j < panel.col + panel.cols; ++j)
+      std::fill(front.column(j), front.column(j) + height, T(0));
+  }
+  StoredFront<T>& stored = stored_[at(f)];
+  stored.rows = layout.rows;
+  if (wants_rows()) stored.row_ids = kept_[at(f)].row_ids.of(worker.kept, layout.rows);
+  for (Index r = 0; r < shape.own_rows; ++r) {
+    const Index row = shape.first_row + r;
+    const Index slot = layout.own_slot[r];
+    for (Index p = s.row_begin[at(row)]; p < s.row_begin[at(row) + 1]; ++p)
+      front.column(s.entry_col[at(p)])[slot] = values_[at(p)];
+    if (stored.row_ids) stored.row_ids[layout.own_slot[r]] = row;
+  }
+  for (Index c = 0; c < shape.child_count; ++c) {
+    const Index child = s.children[at(shape.child_begin + c)];
+    const Front& child_shape = s.fronts[at(child)];
+    const StoredFront<T>& from = stored_[at(child)];
+    const Local* const slot = layout.child_slot[at(c)];
+    const T* cb = from.cb;
+    for (Index j = 0; j < child_shape.nonpivots(); ++j) {
+      T* const target = front.column(s.parent_col[at(child_shape.cols_begin + child_shape.pivots + j)]);
+      const Index count = std::min(j + 1, from.cb_rows);
+      for (Index i = 0; i < count; ++i) target[slot[i]] = cb[i];
+      cb += count;
+    }
+    if (stored.row_ids)
+      for (Index i = 0; i < from.cb_rows; ++i) stored.row_ids[slot[i]] = from.row_ids[from.r_rows + i];
+  }
+}
+
+template <class T>
+void Numeric<T>::store_q(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
+  StoredFront<T>& stored = stored_[at(f)];
+  Index count = 0, size = 0;
+  for (const FrontPanel& panel : result.panels) {
+    if (panel.live == 0) continue;
+    ++count;
+    size += (panel.height + panel.cols) * panel.cols;
+  }
+  stored.panels = kept_[at(f)].panels.of(worker.kept, count);
+  T* q = kept_[at(f)].q.of(worker.kept, size);
+  for (const FrontPanel& panel : result.panels) {
+    if (panel.live == 0) continue;
+    StoredPanel<T>& kept = stored.panels[stored.panel_count++];
+    kept = {panel.first_row, panel.height, panel.cols, nullptr, panel.height, nullptr, panel.cols};
+    kept.v = q;
+    kept.t = q + kept.height * kept.cols;
+    q = kept.t + kept.cols * kept.cols;
+    for (Index j = 0; j < kept.cols; ++j) {
+      const T* const v = front.column(panel.col + j) + panel.first_row;
+      std::copy(v, v + kept.height, kept.v + j * kept.height);
+      const T* const t = result.t(panel) + j * result.triangle_ld();
+      std::fill(std::copy(t, t + j + 1, kept.t + j * kept.cols), kept.t + (j + 1) * kept.cols, T(0));
+    }
+  }
+}
+
+/// Qᵀ of this front on its rows of the right-hand sides.
+template <class T>
+void Numeric<T>::apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
+  const StoredFront<T>& stored = stored_[at(f)];
+  const Index ld = symbolic_->rows;
+  T* const c = worker.scratch.get(scratch_c, front.rows * rhs_cols_);
+  for (Index j = 0; j < rhs_cols_; ++j)
+    for (Index i = 0; i < front.rows; ++i) c[i + j * front.rows] = rhs_[stored.row_ids[i] + j * ld];
+  for (const FrontPanel& panel : result.panels) {
+    if (panel.live == 0) continue;
+    apply_block(front.column(panel.col) + panel.first_row, front.ld(panel.col), panel.height, panel.cols,
+                result.t(panel), result.triangle_ld(), Op::transpose, c + panel.first_row, front.rows, rhs_cols_,
+                worker.scratch);
+  }
+  for (Index j = 0; j < rhs_cols_; ++j)
+    for (Index i = 0; i < front.rows; ++i) rhs_[stored.row_ids[i] + j * ld] = c[i + j * front.rows];
+}
+
+/// Where a front leaves so many elements.
+template <class T>
+T* Numeric<T>::left_of(Index f, Index count, Worker& worker) {
+  constexpr auto bytes = static_cast<Index>(sizeof(T));
+  if (plan_.place[at(f)] < 0) {
+    T* const p = worker.cb_stack.push(left_elements(count));
+    if (threads_ == 1) stack_mark_.raise(worker.cb_stack.used(), bytes, budget_);  // else it is part of the region
+    return p;
+  }
+  shared_mark_.raise(plan_.place[at(f)] + count, bytes, budget_);
+  return reinterpret_cast<T*>(shared_.get()) + plan_.place[at(f)];
+}
+
+/// R and the contribution block out of the factored front; Q, and its work on right-hand sides.
+template <class T>
+void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
+  const Front& shape = symbolic_->fronts[at(f)];
+  StoredFront<T>& stored = stored_[at(f)];
+  if (options_.keep_q) store_q(f, front, result, worker);
+  if (rhs_) apply_to_rhs(f, front, result, worker);
+  stored.r_rows = result.rows_of_r;
+  stored.cb_rows = std::min(front.rows - stored.r_rows, shape.nonpivots());
+  dropped_[at(f)] = result.dropped_norm2;
+  const auto reached = result.pivot.begin() + std::min(front.rows, shape.pivots);
+  if (std::find(result.pivot.begin(), reached, -1) != reached) {
+    stored.live_count = kept_[at(f)].live_count.of(worker.kept, shape.pivots);
+    std::int32_t live = 0;
+    for (Index j = 0; j < shape.pivots; ++j) stored.live_count[j] = live += result.pivot[at(j)] >= 0;
+  }
+  Index size = stored.r_rows * shape.nonpivots();
+  for (Index j = 0; j < shape.pivots; ++j) size += stored.live(j);
+  stored.r = f == plan_.stays   ? front.a
+             : shape.parent < 0 ? left_of(f, size, worker)
+                                : kept_[at(f)].r.of(worker.kept, size);
+  const Index cb_size = stored.cb_rows * shape.nonpivots() - stored.cb_rows * (stored.cb_rows - 1) / 2;
+  if (shape.parent >= 0 && cb_size > 0) stored.cb = left_of(f, cb_size, worker);
+  T* r = stored.r;  // where it is the front's own place: column by column never beyond what has been read
+  T* cb = stored.cb;
+  for (const FrontPanel& panel : result.panels) {
+    for (Index j = panel.col; j < panel.col + panel.cols; ++j) {
+      const T* const above = front.column(j);  // of the panel's first row
+      const T* const below = result.corner(panel, j - panel.col) - panel.first_row;
+      const auto take = [&](Index first, Index last, T* target) {
+        const Index border = std::clamp(panel.first_row, first, last);
+        target = std::copy(above + first, above + border, target);
+        return std::copy(below + border, below + last, target);
+      };
+      const bool pivotal = j < shape.pivots;
+      r = take(0, pivotal ? stored.live(j) : stored.r_rows, r);
+      if (cb && !pivotal) cb = take(stored.r_rows, stored.r_rows + std::min(j - shape.pivots + 1, stored.cb_rows), cb);
+    }
+  }
+}
+
+/// A stored front's memory, but for R that stays there.
+template <class T>
+void Numeric<T>::leave_front(Index f, T* front) {
+  if (f != plan_.stays) {
+    give_back_front(front);
+    return;
+  }
+  const StoredFront<T>& stored = stored_[at(f)];
+  Index size = 0;
+  for (Index j = 0; j < symbolic_->fronts[at(f)].cols; ++j) size += stored.height(j, symbolic_->fronts[at(f)].pivots);
+  root_ = front;  // reset() gives it back whatever comes
+  region_.shrink(front, size);
+  give_back_front(nullptr);  // some of it was
+}
+
+/// Fronts first .. last in postorder, whole subtrees, on one thread.
+template <class T>
+void Numeric<T>::factor_range(Index first, Index last, Worker& worker) {
+  const Symbolic& s = *symbolic_;
+  for (Index f = first; f <= last; ++f) {
+    const FrontLayout layout = lay_out(f, worker);
+    FrontMatrix<T> front = matrix_of(f, layout);
+    worker.result.plan(front, options_.keep_q || rhs_);
+    front.begin = worker.result.begin.data();
+    const Index size = front.elements();
+    if (f != plan_.stays && worker.front.fits(size))
+      front.a = worker.front.push(size);
+    else
+      front.a = worker.large_front = take_front(size, worker);
+    assemble(f, layout, front, worker.result, worker);
+    const Front& shape = s.fronts[at(f)];
+    for (Index c = shape.child_count - 1; c >= 0; --c) {
+      const Index child = s.children[at(shape.child_begin + c)];
+      StoredFront<T>& taken = stored_[at(child)];
+      const Index rows = taken.cb_rows, cols = s.fronts[at(child)].nonpivots();
+      if (taken.cb && plan_.place[at(child)] < 0)
+        worker.cb_stack.pop(left_elements(rows * cols - rows * (rows - 1) / 2));
+      taken.cb = nullptr;
+    }
+    factor_front(front, worker.result, drop_rule(f, worker), worker.scratch);
+    store(f, front, worker.result, worker);
+    worker.front.clear();
+    if (worker.large_front) leave_front(f, std::exchange(worker.large_front, nullptr));
+    progress_->add(shape.flops);
+  }
+}
+
+template class Numeric<float>;
+template class Numeric<double>;
+
+}  // namespace qrane::sparse

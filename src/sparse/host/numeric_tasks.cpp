@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+// Factoring the tree with several threads.
+//
+// Fronts whose subtree is a small part of all work are factored in ranges of whole subtrees, one thread each. A front
+// above them is one task, or, if it is large, many:
+//
+//     panel 0 | panel 1 | panel 2 | panel 3 | ...      the chain: update panel k by panel k - 1, factor it
+//             |         | block 0      | block 1 ...   beside it: blocks of columns beyond panel k, updated by panels
+//                                                      0 .. k - 1 in order, up to where the chain is
+//
+// A column meets the panels in order whoever does it, and the widths of products do not depend on who is free.
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <queue>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cpu/queue/blas.hpp"
+#include "sparse/host/numeric.hpp"
+
+namespace qrane::sparse {
+
+namespace {
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+constexpr int spins = 1000;
+}  // namespace
+
+template <class T>
+class NumericTasks {
+ public:
+  explicit NumericTasks(Numeric<T>& numeric)
+      : n_(numeric), s_(numeric.symbolic()), plan_(numeric.plan_), upper_(numeric.plan_.upper.size()) {}
+
+  void run() {
+    lend_stacks();
+    start();
+    const auto pool = n_.pools_.take(n_.threads_);
+    threads_ = static_cast<std::size_t>(pool->threads());
+    pool->run(n_.threads_, Index{1} << 40, [&](Index, int worker) { work(n_.workers_[at(worker)]); });
+    take_stacks_back();
+    if (!error_) return;
+    for (Upper& u : upper_) n_.region_.give_back(std::exchange(u.matrix.a, nullptr));
+    ready_ = {};
+    held_ = {};
+    std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+  /// Room for a front. After the first run a front waits for what others give back, and moves fronts that are there on
+  /// meanwhile; the region grows only when nobody could give anything back.
+  T* take_front(Index count, NumericWorker<T>& worker) {
+    if (!n_.ran_) return n_.region_.template take<T>(count, true);
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (T* const front = n_.region_.template take<T>(count, false)) return front;
+      if (error_) throw Stopped{};
+      if (!ready_.empty() && ready_.top().kind <= Kind::block) {
+        take_task(lock, worker);
+        announce();
+      } else if (starved_ + 1 == busy_ && (ready_.empty() || busy_ == threads_)) {
+        return n_.region_.template take<T>(count, true);
+      } else {
+        ++starved_;
+        changed_.wait(lock);
+        --starved_;
+      }
+    }
+  }
+
+  void give_back_front(T* front) noexcept {
+    n_.region_.give_back(front);
+    const std::lock_guard lock(mutex_);
+    if (starved_ > 0) changed_.notify_all();
+  }
+
+ private:
+  enum class Kind { chain, block, front, range };  // in the order of urgency
+
+  struct Task {
+    Kind kind;
+    Index front;  // or range
+    Index block = 0;
+    std::size_t until = 0;                     // block: panels that are factored when it begins
+    bool operator<(const Task& other) const {  // the queue's top is the greatest
+      return std::tuple(kind, front, block) > std::tuple(other.kind, other.front, other.block);
+    }
+  };
+
+  struct Stopped {};  // another thread has failed
+
+  /// A front above the ranges.
+  struct Upper {
+    FrontLayout layout;
+    FrontMatrix<T> matrix;
+    FrontResult<T> result;  // of spare_ while the front is there
+    DropRule rule;
+    std::vector<Index> stair;
+    std::vector<Local> own_slot, child_slot;
+    std::vector<int> exponents;
+    Index waiting = 0;         // children
+    Index row = 0;             // first of the next panel
+    std::size_t factored = 0;  // panels
+    bool chain_busy = false;
+    std::vector<std::size_t> updated;  // per block of columns: panels
+    std::vector<char> busy;
+  };
+
+  /// Nothing else is in the region yet, so that stacks are where they were last time.
+  void lend_stacks() {
+    const Index elements = plan_.stack_elements;
+    for (NumericWorker<T>& worker : n_.workers_)
+      worker.cb_stack.lend(elements > 0 ? n_.region_.template take<T>(elements, true) : nullptr, elements);
+  }
+  void take_stacks_back() noexcept {
+    for (NumericWorker<T>& worker : n_.workers_) {
+      n_.region_.give_back(worker.cb_stack.data());
+      worker.cb_stack.lend(nullptr, 0);
+    }
+  }
+
+  void start() {
+    ranges_left_ = plan_.ranges.size();
+    ended_.assign(plan_.ranges.size() + upper_.size(), 0);
+    all_ended_ = 0;
+    for (std::size_t u = 0; u < upper_.size(); ++u) {
+      const Index f = plan_.upper[u];
+      upper_[u].waiting = s_.fronts[at(f)].child_count;
+      upper_[u].row = 0;
+      upper_[u].factored = 0;
+      upper_[u].chain_busy = false;
+      if (upper_[u].waiting == 0) offer({Kind::front, f});
+    }
+    for (std::size_t r = 0; r < plan_.ranges.size(); ++r) offer({Kind::range, static_cast<Index>(r)});
+    left_ = static_cast<Index>(plan_.ranges.size() + upper_.size());
+    busy_ = starved_ = sleeping_ = 0;
+  }
+
+  /// Of a range, or of a front above them.
+  Index order_of(Kind kind, Index front) const {
+    return kind == Kind::range ? plan_.order_of_range[at(front)] : plan_.order_of_upper[at(plan_.upper_of[at(front)])];
+  }
+
+  /// A range or front that may begin, if it is not too far ahead.
+  void offer(const Task& task) {
+    const Index order = order_of(task.kind, task.front);
+    if (plan_.after[at(order)] <= all_ended_)
+      ready_.push(task);
+    else
+      held_.emplace(order, task);
+  }
+
+  void task_ended(Kind kind, Index front) {
+    --left_;
+    ended_[at(order_of(kind, front))] = 1;
+    while (at(all_ended_) < ended_.size() && ended_[at(all_ended_)]) ++all_ended_;
+    for (auto held = held_.begin(); held != held_.end() && plan_.after[at(held->first)] <= all_ended_;) {
+      ready_.push(held->second);
+      held = held_.erase(held);
+    }
+  }
+
+  void work(NumericWorker<T>& worker) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (!something_to_do()) wait(lock);
+      if (left_ == 0 || error_) return;
+      ++busy_;
+      take_task(lock, worker);
+      --busy_;
+      announce();
+    }
+  }
+
+  /// Wakes those for whom there is something; one task is for this thread.
+  void announce() {
+    if (left_ == 0 || error_ || starved_ > 0) {
+      events_.fetch_add(1);
+      changed_.notify_all();
+    } else if (ready_.size() > 1) {
+      events_.fetch_add(1);
+      for (std::size_t k = 1; k < ready_.size() && k <= sleeping_; ++k) changed_.notify_one();
+    }
+  }
+
+  /// Does the most urgent task; the lock is open meanwhile.
+  void take_task(std::unique_lock<std::mutex>& lock, NumericWorker<T>& worker) {
+    Task task = ready_.top();
+    ready_.pop();
+    if (task.kind == Kind::block) task.until = upper(task.front).factored;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      execute(task, worker);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    if (!failure)
+      completed(task);
+    else if (!error_)
+      error_ = failure;
+  }
+
+  bool something_to_do() const { return !ready_.empty() || left_ == 0 || error_; }
+
+  /// For something to do: awake for some microseconds, then asleep.
+  void wait(std::unique_lock<std::mutex>& lock) {
+    const std::uint64_t seen = events_.load();
+    lock.unlock();
+    for (int i = 0; i < spins && events_.load(std::memory_order_relaxed) == seen; ++i) backend::cpu::relax();
+    lock.lock();
+    ++sleeping_;
+    changed_.wait(lock, [&] { return something_to_do(); });
+    --sleeping_;
+  }
+
+  Upper& upper(Index f) { return upper_[at(plan_.upper_of[at(f)])]; }
+
+  void execute(const Task& task, NumericWorker<T>& worker) {
+    switch (task.kind) {
+      case Kind::range: {
+        const NumericPlan::Range& range = plan_.ranges[at(task.front)];
+        Index cols = 0;
+        for (Index f = range.first; f <= range.last; ++f) cols = std::max(cols, s_.fronts[at(f)].cols);
+        borrow(worker.result, cols);
+        n_.factor_range(range.first, range.last, worker);
+        give_back(worker.result);
+        return;
+      }
+      case Kind::front: return begin(task.front, worker);
+      case Kind::chain: return chain(task.front, worker);
+      case Kind::block: return block(task, worker);
+    }
+  }
+
+  /// Assembles a front; a small one is factored and stored at once.
+  void begin(Index f, NumericWorker<T>& worker) {
+    Upper& u = upper(f);
+    u.layout = n_.lay_out(f, worker);
+    // what lay_out left in the worker must outlive the worker's next task
+    if (u.layout.stair == worker.stair.data()) {
+      u.stair.swap(worker.stair);
+      u.own_slot.swap(worker.own_slot);
+      u.child_slot.swap(worker.child_slot);
+    }
+    u.matrix = n_.matrix_of(f, u.layout);
+    u.rule = n_.drop_rule(f, worker);
+    u.exponents.swap(worker.exponents);
+    borrow(u.result, u.matrix.cols);
+    u.result.plan(u.matrix, n_.options_.keep_q || n_.rhs_);
+    u.matrix.begin = u.result.begin.data();
+    u.matrix.a = take_front(u.matrix.elements(), worker);
+    n_.assemble(f, u.layout, u.matrix, u.result, worker);
+    const Front& shape = s_.fronts[at(f)];
+    if (u.result.direct || shape.flops < large_front || u.result.panels.size() < 3) {
+      factor_front(u.matrix, u.result, u.rule, worker.scratch);
+      u.factored = u.result.panels.size();
+      finish(f, worker);
+      n_.progress_->add(shape.flops);
+      return;
+    }
+    u.updated.assign(at((u.matrix.cols + large_front_block - 1) / large_front_block), 0);
+    u.busy.assign(u.updated.size(), 0);
+  }
+
+  void finish(Index f, NumericWorker<T>& worker) {
+    Upper& u = upper(f);
+    n_.store(f, u.matrix, u.result, worker);
+    n_.leave_front(f, std::exchange(u.matrix.a, nullptr));
+    give_back(u.result);
+  }
+
+  /// One for a front of so many columns: the least that is large enough, else the largest.
+  void borrow(FrontResult<T>& result, Index cols) {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) return;
+    const Index needed = FrontResult<T>::triangle_elements(cols);
+    std::size_t best = 0;
+    for (std::size_t k = 1; k < spare_.size(); ++k) {
+      const Index most = spare_[best].most_elements(), other = spare_[k].most_elements();
+      if (most < needed ? other > most : other >= needed && other < most) best = k;
+    }
+    result = std::move(spare_[best]);
+    spare_.erase(spare_.begin() + static_cast<std::ptrdiff_t>(best));
+  }
+  void give_back(FrontResult<T>& result) {
+    const std::lock_guard lock(mutex_);
+    spare_.push_back(std::exchange(result, {}));
+  }
+
+  Index end_of(const Upper& u, std::size_t panel) const {
+    return u.result.panels[panel].col + u.result.panels[panel].cols;
+  }
+
+  /// The next panel; after the last one, the front's end.
+  void chain(Index f, NumericWorker<T>& worker) {
+    Upper& u = upper(f);
+    const std::size_t k = u.factored;
+    if (k == u.result.panels.size()) {
+      finish(f, worker);
+      return;
+    }
+    if (k > 0) update_columns(u.matrix, u.result, k - 1, u.result.panels[k].col, end_of(u, k), worker.scratch);
+    u.row = factor_panel(u.matrix, u.result, k, u.row, u.rule, worker.scratch);
+    n_.progress_->add(s_.fronts[at(f)].flops *
+                      (share_left(u, k) - (k + 1 < u.result.panels.size() ? share_left(u, k + 1) : 0)));
+  }
+
+  /// Of a front's flops, about: from panel k on.
+  static double share_left(const Upper& u, std::size_t k) {
+    const double all = static_cast<double>(u.matrix.cols), left = all - static_cast<double>(u.result.panels[k].col);
+    return left * left / (all * all);
+  }
+
+  /// A block's updates by all panels that are factored; the chain does each panel's first columns.
+  void block(const Task& task, NumericWorker<T>& worker) {
+    const Upper& u = upper(task.front);
+    const Index first = task.block * large_front_block, last = std::min(first + large_front_block, u.matrix.cols);
+    for (std::size_t k = u.updated[at(task.block)]; k < task.until; ++k)
+      update_columns(u.matrix, u.result, k, std::max(first, columns_begin(u, k)), last, worker.scratch);
+  }
+
+  /// Where the blocks' share of panel k's update begins: behind panel k + 1.
+  Index columns_begin(const Upper& u, std::size_t k) const {
+    return k + 1 < u.result.panels.size() ? end_of(u, k + 1) : u.matrix.cols;
+  }
+
+  void completed(const Task& task) {
+    if (task.kind == Kind::range) {
+      for (const Index root : plan_.ranges[at(task.front)].roots) child_done(root);
+      if (--ranges_left_ == 0) take_stacks_back();
+      task_ended(Kind::range, task.front);
+      return;
+    }
+    Upper& u = upper(task.front);
+    if (task.kind == Kind::block) {
+      u.updated[at(task.block)] = task.until;
+      u.busy[at(task.block)] = 0;
+    }
+    if (task.kind == Kind::chain) {
+      u.chain_busy = false;
+      ++u.factored;
+    }
+    if (!u.matrix.a) {
+      child_done(task.front);
+      task_ended(Kind::front, task.front);
+    } else {
+      queue(task.front, u);
+    }
+  }
+
+  void child_done(Index f) {
+    const Index parent = s_.fronts[at(f)].parent;
+    if (parent >= 0 && --upper(parent).waiting == 0) offer({Kind::front, parent});
+  }
+
+  /// What a front's state allows next.
+  void queue(Index f, Upper& u) {
+    const std::size_t next = u.factored, all = u.result.panels.size();
+    if (!u.chain_busy) {
+      bool free = true;
+      if (next >= 2 && next < all) {
+        const Index first = u.result.panels[next].col / large_front_block;
+        const Index last = (end_of(u, next) - 1) / large_front_block;
+        for (Index b = first; b <= last; ++b) free = free && u.updated[at(b)] >= next - 1;
+      }
+      if (free) {
+        u.chain_busy = true;
+        ready_.push({Kind::chain, f});
+      }
+    }
+    for (std::size_t b = 0; b < u.updated.size(); ++b) {
+      if (u.busy[b] || u.updated[b] >= next) continue;
+      const Index end = std::min(static_cast<Index>(b + 1) * large_front_block, u.matrix.cols);
+      if (end <= columns_begin(u, u.updated[b])) {
+        u.updated[b] = next;  // the chain has passed it
+        continue;
+      }
+      u.busy[b] = 1;
+      ready_.push({Kind::block, f, static_cast<Index>(b)});
+    }
+  }
+
+  Numeric<T>& n_;
+  const Symbolic& s_;
+  const NumericPlan& plan_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::priority_queue<Task> ready_;
+  std::map<Index, Task> held_;  // by their order: too far ahead (NumericPlan::after)
+  std::vector<char> ended_;     // tasks in that order
+  Index all_ended_ = 0;         // so many of the first
+  std::vector<Upper> upper_;
+  std::vector<FrontResult<T>> spare_;
+  std::size_t threads_ = 0;                            // that are there
+  std::size_t busy_ = 0, starved_ = 0, sleeping_ = 0;  // threads with a task, of them those that wait for room; others
+  std::atomic<std::uint64_t> events_{0};               // counts what waiting threads look for
+  Index left_ = 0;                                     // tasks
+  std::size_t ranges_left_ = 0;                        // of them
+  std::exception_ptr error_;
+};
+
+template <class T>
+T* Numeric<T>::take_front(Index count, Worker& worker) {
+  return tasks_ ? tasks_->take_front(count, worker) : region_.template take<T>(count, true);
+}
+
+template <class T>
+void Numeric<T>::give_back_front(T* front) noexcept {
+  if (tasks_)
+    tasks_->give_back_front(front);
+  else
+    region_.give_back(front);
+}
+
+template <class T>
+void Numeric<T>::factor_all() {
+  const backend::cpu::blas::SingleThread single;
+  const Index count = symbolic_->front_count();
+  if (threads_ > 1) {
+    if (!tasks_) tasks_ = std::make_shared<NumericTasks<T>>(*this);
+    tasks_->run();
+    return;
+  }
+  factor_range(0, count - 1, workers_[0]);
+}
+
+#define QRANE_INSTANTIATE(T)                                    \
+  template void Numeric<T>::factor_all();                       \
+  template T* Numeric<T>::take_front(Index, NumericWorker<T>&); \
+  template void Numeric<T>::give_back_front(T*) noexcept;
+QRANE_INSTANTIATE(float)
+QRANE_INSTANTIATE(double)
+#undef QRANE_INSTANTIATE
+
+}  // namespace qrane::sparse
