@@ -349,7 +349,8 @@ class Command(unittest.TestCase):
         done = run(QRANE, "bench", "--list")
         self.assertEqual(done.returncode, 0, done.stderr)
         for suite in ("paper-table1", "paper-width", "paper-speedup", "paper-blas2", "paper-tuning", "paper-rpca",
-                      "paper-updates", "paper-sparse", "sparse-uses", "skinny", "square", "ill-conditioned", "svd", "gels", "batched", "background"):
+                      "paper-updates", "paper-sparse", "sparse-uses", "skinny", "square", "ill-conditioned", "svd", "gels", "batched", "background",
+                      "background-synthetic", "paper-windows"):
             self.assertIn(suite, done.stdout)
         self.assertNotIn("smoke", done.stdout)
 
@@ -358,6 +359,17 @@ class Command(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("unknown suite 'nothing'", done.stderr)
         self.assertIn("paper-table1", done.stderr)
+
+    def test_a_suite_without_its_data_is_left_out_with_the_reason(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "background.json"  # no ffmpeg on this PATH: the video cannot be read
+            done = run(QRANE, "bench", "background", "--backend", "cpu", "--precision", "f32", "--json", file,
+                       env={**os.environ, "PATH": folder})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            [case] = json.loads(file.read_text())["background"]
+            self.assertEqual((case["outcome"], "median_ms" in case), ("left out", False))
+            self.assertIn("ffmpeg", case["reason"])
+            self.assertIn("left out", done.stdout)
 
     def test_quiet_prints_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
