@@ -148,7 +148,8 @@ std::vector<SuiteInfo> suites() {
        .sparse = paper_sparse,
        .gpu_seconds = 250},
       {.name = "sparse-uses",
-       .summary = "sparse factors on the device that holds them: within memory limits, solves, products with Q, refinement",
+       .summary =
+           "sparse factors on the device that holds them: within memory limits, solves, products with Q, refinement",
        .sparse = used_sparse,
        .uses = true,
        .precision = "f64",

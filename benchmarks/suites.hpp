@@ -56,7 +56,7 @@ struct UpdateShape {
   Shape shape;  ///< before the update
   Index k = 0, p = 0;
   QForm form = QForm::thin;
-  Index count = 1;  ///< batch: matrices
+  Index count = 1;                                                ///< batch: matrices
   std::vector<UpdateMethod> methods = {UpdateMethod::automatic};  ///< the first is the one that is compared
   int block_cols = 0;
   bool stages = false;          ///< the times of its parts (table 2)
@@ -67,9 +67,9 @@ struct UpdateShape {
 /// A named list of cases: every shape in every mode, in each precision asked for.
 struct SuiteInfo {
   std::string name;
-  std::string summary;             ///< one line for `qrane bench --list`
-  std::vector<Shape> shapes = {};  ///< factorizations
-  std::vector<QForm> modes = {};   ///< none is "R only"
+  std::string summary;                ///< one line for `qrane bench --list`
+  std::vector<Shape> shapes = {};     ///< factorizations
+  std::vector<QForm> modes = {};      ///< none is "R only"
   std::vector<Algorithm> named = {};  ///< beside `automatic` in every mode that they have
   MatrixKind matrix = MatrixKind::uniform;
   std::vector<Shape> grid = {};  ///< sizes at which every algorithm runs by name, R alone
@@ -102,13 +102,13 @@ struct BenchOptions {
   std::string json_file;  ///< empty: no JSON
   Backend backend = Backend::automatic;
   int device = 0;
-  std::string precision;              ///< "f32", "f64", or empty for both
-  bool quiet = false;                 ///< no table and no progress; the JSON file alone
-  std::string cli_directory;          ///< where the qrane executable lies: the peer programs are looked for there
-  std::string matrices;               ///< folder of sparse matrices (.mtx, .mtx.gz); empty: generated ones alone
-  double max_seconds = 0;             ///< longest estimated single run; cases above it are left out with a printed
-                                      ///< reason. 0: 2 s where the device is a CPU, no limit on a GPU
-  double suite_seconds = 0;           ///< no case begins after this time; 0: the suite's own on a GPU, no limit on a CPU
+  std::string precision;      ///< "f32", "f64", or empty for both
+  bool quiet = false;         ///< no table and no progress; the JSON file alone
+  std::string cli_directory;  ///< where the qrane executable lies: the peer programs are looked for there
+  std::string matrices;       ///< folder of sparse matrices (.mtx, .mtx.gz); empty: generated ones alone
+  double max_seconds = 0;     ///< longest estimated single run; cases above it are left out with a printed
+                              ///< reason. 0: 2 s where the device is a CPU, no limit on a GPU
+  double suite_seconds = 0;   ///< no case begins after this time; 0: the suite's own on a GPU, no limit on a CPU
   std::function<bool()> interrupted;  ///< asked between runs; true stops, and what was measured is still written
 };
 

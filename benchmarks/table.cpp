@@ -290,8 +290,8 @@ void Table::add(const SparseUsesCase& result) {
               static_cast<long long>(result.rank), time(result.refactor_ms).c_str(), time(result.keep_ms).c_str(),
               mebibytes(result.keep_bytes).c_str(), time(result.host_ms).c_str(), time(result.peer_ms).c_str(),
               result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
-  std::printf("  %-22s %10s %10s %10s %10s %10s %7s\n", "memory", "limit MiB", "ms", "peak MiB", "measured", "moved MiB",
-              "stages");
+  std::printf("  %-22s %10s %10s %10s %10s %10s %7s\n", "memory", "limit MiB", "ms", "peak MiB", "measured",
+              "moved MiB", "stages");
   for (const SparseLimit& limit : result.limits) {
     std::printf("  %-22s %10s ", limit.limit_bytes == 0 ? "no limit" : format("%.3f", limit.share).c_str(),
                 limit.limit_bytes == 0 ? "" : mebibytes(limit.limit_bytes).c_str());
@@ -318,8 +318,8 @@ void Table::add(const SparseUsesCase& result) {
 void Table::add(const TileCase& result) {
   if (quiet()) return;
   print_heading("tiles",
-                format("%-22s %8s %7s %4s %6s %-9s %7s %10s %9s %10s %10s %8s", "tasks or matrix", "rows", "cols", "prec",
-                       "bundle", "schedule", "rounds", "ms", "GFLOP/s", "executed", "plan ms", "MiB"),
+                format("%-22s %8s %7s %4s %6s %-9s %7s %10s %9s %10s %10s %8s", "tasks or matrix", "rows", "cols",
+                       "prec", "bundle", "schedule", "rounds", "ms", "GFLOP/s", "executed", "plan ms", "MiB"),
                 "");
   std::printf("%-22s %8lld %7lld %4s ", result.name.c_str(), static_cast<long long>(result.rows),
               static_cast<long long>(result.cols), result.precision.c_str());
@@ -349,8 +349,10 @@ void print_foot(const BenchResults& results) {
         "a peer's column: its time over qrane's\n");
   if (!results.updates.empty())
     std::printf(
-        "errors in units of (min(m,n) + 10) u, limit 30; refactor, cusolver, paper's: the time of qrane's factorization of "
-        "the updated matrix, of cuSOLVER's, of the method paper over the update's; protocol: the same, with transfers and "
+        "errors in units of (min(m,n) + 10) u, limit 30; refactor, cusolver, paper's: the time of qrane's "
+        "factorization of "
+        "the updated matrix, of cuSOLVER's, of the method paper over the update's; protocol: the same, with transfers "
+        "and "
         "the solution\n");
   if (!results.sparse.empty())
     std::printf(
@@ -359,7 +361,8 @@ void print_foot(const BenchResults& results) {
         "time over qrane's, memory qrane's over its; error: |A'(b - A x)| / (|A| |b|)\n");
   if (!results.sparse_uses.empty())
     std::printf(
-        "memory: factorizations with Q discarded; device: right-hand sides in its memory, from host: in the host's; host, "
+        "memory: factorizations with Q discarded; device: right-hand sides in its memory, from host: in the host's; "
+        "host, "
         "spqr: factored and used there\n");
   for (const QrCase& result : results.cases)
     if (result.fell_back) {

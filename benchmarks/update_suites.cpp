@@ -3,8 +3,8 @@
 // updating algorithms on GPUs" (Parallel Computing 40, 2014), filled in where the captions name no numbers, and the
 // goals for an H200. k is 0-based. Cases of one matrix and one form stand together: they share its factorization.
 //
-// The paper keeps the full Q where it updates Q (rows out, columns in), and R alone where it needs no Q (rows in, columns
-// out). Here every point has a thin Q, too; full and implicit Q at some points of every figure.
+// The paper keeps the full Q where it updates Q (rows out, columns in), and R alone where it needs no Q (rows in,
+// columns out). Here every point has a thin Q, too; full and implicit Q at some points of every figure.
 #include <algorithm>
 
 #include "suites.hpp"
@@ -70,8 +70,7 @@ void add_columns_in(Grid& grid) {
       if (m == 8000 && k % 1000 == 0) point.methods = both_papers;
     }
   for (const Index m : {8000, 12'000, 16'000})
-    for (const Index k : {0, 2000, 4000, 6000})
-      grid.add("figure 7", Change::insert_columns, {m, 6000}, k, 200);
+    for (const Index k : {0, 2000, 4000, 6000}) grid.add("figure 7", Change::insert_columns, {m, 6000}, k, 200);
   for (const Index m : {8000, 16'000})
     for (const Index p : {20, 100, 200, 500, 1000, 2000}) {
       UpdateShape& point = grid.add("figure 8", Change::insert_columns, {m, 3000}, 2980, p);
@@ -98,8 +97,7 @@ void add_columns_out(Grid& grid) {
         if (m == 8000) point.methods = and_paper;
       }
     for (const Index p : {200, 1000, 2000})
-      for (const Index k : {0, 2000, 4000})
-        grid.add("figure 10", Change::delete_columns, {8000, 6000}, k, p, form);
+      for (const Index k : {0, 2000, 4000}) grid.add("figure 10", Change::delete_columns, {8000, 6000}, k, p, form);
   }
   for (const QForm form : {QForm::full, QForm::implicit})
     for (const Index k : {0, 1500, 2800}) grid.add("figure 9", Change::delete_columns, {8000, 3000}, k, 200, form);
@@ -139,8 +137,8 @@ void add_rows_out(Grid& grid) {
 }
 
 void add_tables(Grid& grid) {
-  // 1000 reflectors in blocks of nb; the paper's caption has m and n the other way round. Up to 32 columns a block is one
-  // task of the tile kernels on a GPU, beyond a factorization of its own (suite paper-windows).
+  // 1000 reflectors in blocks of nb; the paper's caption has m and n the other way round. Up to 32 columns a block is
+  // one task of the tile kernels on a GPU, beyond a factorization of its own (suite paper-windows).
   const auto sweep = [&](Change change, Shape shape, Index k, Index p) {
     for (const int nb : {10, 32, 50, 100, 200, 500}) {
       UpdateShape& point = grid.add("table 1", change, shape, k, p, QForm::none);
@@ -151,13 +149,13 @@ void add_tables(Grid& grid) {
   };
   sweep(Change::insert_rows, {4000, 1000}, 250, 200);
   sweep(Change::delete_columns, {4000, 1200}, 0, 200);
-  // Columns in: the reflectors are those of one QR of U's part beyond Q, whose blocks the library chooses: once, by stages.
+  // Columns in: the reflectors are those of one QR of U's part beyond Q, whose blocks the library chooses: once, by
+  // stages.
   UpdateShape& in = grid.add("table 1, columns in", Change::insert_columns, {4000, 1000}, 250, 1000);
   in.methods = {UpdateMethod::paper};
   in.stages = true;
   in.precision = "f32";
-  for (const Change change :
-       {Change::insert_rows, Change::delete_columns, Change::delete_rows, Change::insert_columns})
+  for (const Change change : {Change::insert_rows, Change::delete_columns, Change::delete_rows, Change::insert_columns})
     for (const Index p : {100, 300, 500, 700, 900}) {
       UpdateShape& point = grid.add("tables 3 to 5", change, {4000, 2000}, 0, p);
       point.kind = UpdateKind::accuracy;

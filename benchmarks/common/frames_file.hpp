@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix of a robust PCA problem as qrane's process hands it to a peer: its elements, column by column, nothing else.
+// The matrix of a robust PCA problem as qrane's process hands it to a peer: its elements, column by column, nothing
+// else.
 #pragma once
 
 #include <cstdint>

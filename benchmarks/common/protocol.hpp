@@ -24,7 +24,8 @@
 //            tolerance=, r_entries=, peak_bytes=, resident_bytes=, normal_error=, and with check=1 gram_error=; with
 //            repeats=0 that one run alone
 //   sparse-analysis  its analysis with ordering=: `analyze_ms`
-//   sparse-uses  its factors, Q kept, with rhs= right-hand sides: `factor_ms`, once for a path= and ordering=; `solve_ms`,
+//   sparse-uses  its factors, Q kept, with rhs= right-hand sides: `factor_ms`, once for a path= and ordering=;
+//   `solve_ms`,
 //            `apply_qt_ms`, `apply_q_ms`, `least_norm_ms` (min ||x||, A'x = b)
 // A measurement that would take longer than `max_seconds` is refused, or repeated fewer times.
 #pragma once

@@ -63,7 +63,8 @@ PeerSamples iterate(CudaSession& session, const PeerRequest& request, Threshold&
   const std::vector<T> frames = read_frames<T>(request.path, m, n);
   DeviceArray<T> whole(count), x(count), low_rank(count), sparse(count), y(count);
   check(cudaMemcpy(whole.get(), frames.data(), frames.size() * sizeof(T), cudaMemcpyHostToDevice), "upload");
-  const double size = norm(whole.get(), count, session.stream), lambda = 1 / std::sqrt(static_cast<double>(std::max(m, n)));
+  const double size = norm(whole.get(), count, session.stream),
+               lambda = 1 / std::sqrt(static_cast<double>(std::max(m, n)));
 
   double gap = 0;
   PeerSamples samples;

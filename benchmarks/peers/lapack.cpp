@@ -179,8 +179,8 @@ PeerSamples measure_rpca(const PeerRequest& request) {
   return samples;
 }
 
-/// Seconds of one run: the canonical flops at a quarter of the GEMM rate, and at what narrow matrices were seen to reach
-/// where more than a factorization is asked for.
+/// Seconds of one run: the canonical flops at a quarter of the GEMM rate, and at what narrow matrices were seen to
+/// reach where more than a factorization is asked for.
 double estimated_seconds(const PeerRequest& request) {
   static const Rates rates = measure_host_rates("f64");
   const double m = static_cast<double>(std::max(request.rows, request.cols));

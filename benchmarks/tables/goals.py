@@ -120,7 +120,8 @@ def goal_table(files):
         verdict = "not measured"
         if value is not None:
             verdict = "aim" if goal.aim and value >= goal.aim else "met" if value >= goal.must else "**missed**"
-        rows.append((goal.words, goal.where["precision"], short(case["median_ms"]) if case else "-",
+        made_up = " (made-up matrix)" if case and case.get("data", "").startswith("synthetic") else ""
+        rows.append((goal.words + made_up, goal.where["precision"], short(case["median_ms"]) if case else "-",
                      share(case) if case else "-", goal.peer, goal.text(value) if value is not None else "-",
                      goal.text(goal.must), goal.text(goal.aim) if goal.aim else "-", verdict))
     return markdown(rows) + "\n\n" + slower_cases(files)
