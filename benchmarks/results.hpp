@@ -12,7 +12,7 @@
 
 #include "check.hpp"
 #include "common/host_rates.hpp"
-#include "suites.hpp"
+#include "suites/suites.hpp"
 
 namespace qrane::bench {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elementwise steps of robust PCA by inexact ALM (Lin, Chen, Ma, 2010, algorithm 5), for the peers and the pipeline
-// of rpca_pipeline.hpp.
+// of suites/rpca_pipeline.hpp.
 #pragma once
 
 #include <cstdint>

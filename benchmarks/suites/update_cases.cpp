@@ -15,7 +15,7 @@
 #include <cmath>
 #include <optional>
 
-#include "update_cases.hpp"
+#include "suites/update_cases.hpp"
 
 namespace qrane::bench {
 namespace {
@@ -58,7 +58,8 @@ template <class T>
 void UpdateCases<T>::run(const UpdateShape& update, const std::function<void(const UpdateCase&)>& report) {
   if (!update.precision.empty() && update.precision != precision_) return;
   UpdateCase result = new_case(update);
-  const std::int64_t matrix = update.count * update.shape.rows * update.shape.cols * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t matrix =
+      update.count * update.shape.rows * update.shape.cols * static_cast<std::int64_t>(sizeof(T));
   result.reason = session_.too_large(session_.on_gpu() ? 2 * matrix : 12 * matrix, 12 * matrix);
   if (result.reason.empty()) result.reason = session_.out_of_time();
   if (result.reason.empty() && update.kind != UpdateKind::window)
@@ -295,8 +296,7 @@ void UpdateCases<T>::add_peers(const UpdateShape& update, UpdateCase& result) {
     task.form_q = q;
     task.max_seconds = peer_seconds;
     task.repeats = 1;
-    task.more = detail::concat(" change=", without_blanks(to_string(update.change)), " k=", update.k,
-                               " p=", update.p);
+    task.more = detail::concat(" change=", without_blanks(to_string(update.change)), " k=", update.k, " p=", update.p);
     result.peers.push_back(ask(peer, task, true));
   }
 }

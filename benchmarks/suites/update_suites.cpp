@@ -7,7 +7,7 @@
 // columns out). Here every point has a thin Q, too; full and implicit Q at some points of every figure.
 #include <algorithm>
 
-#include "suites.hpp"
+#include "suites/suites.hpp"
 
 namespace qrane::bench {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpca_pipeline.hpp"
+#include "suites/rpca_pipeline.hpp"
 
 #include <lapacke.h>
 

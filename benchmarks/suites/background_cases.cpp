@@ -16,7 +16,7 @@
 #include "common/frames_file.hpp"
 #include "common/seeded_matrix.hpp"
 #include "io/video.hpp"
-#include "rpca_pipeline.hpp"
+#include "suites/rpca_pipeline.hpp"
 #include "temporary_file.hpp"
 
 namespace qrane::bench {

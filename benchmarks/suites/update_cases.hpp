@@ -6,7 +6,7 @@
 #include <optional>
 #include <tuple>
 
-#include "updated_matrix.hpp"
+#include "suites/updated_matrix.hpp"
 
 namespace qrane::bench {
 

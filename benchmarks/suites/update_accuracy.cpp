@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "common/seeded_matrix.hpp"
-#include "update_cases.hpp"
+#include "suites/update_cases.hpp"
 
 namespace qrane::bench {
 namespace {
@@ -23,8 +23,7 @@ Doubles widened(const Matrix<T>& a) {
   Doubles out(static_cast<std::size_t>(a.rows() * a.cols()));
 #pragma omp parallel for schedule(static)
   for (Index j = 0; j < a.cols(); ++j)
-    for (Index i = 0; i < a.rows(); ++i)
-      out[static_cast<std::size_t>(i + j * a.rows())] = static_cast<double>(a(i, j));
+    for (Index i = 0; i < a.rows(); ++i) out[static_cast<std::size_t>(i + j * a.rows())] = static_cast<double>(a(i, j));
   return out;
 }
 
@@ -55,17 +54,15 @@ double loss_of_orthogonality(const Doubles& q, Index m, Index k) {
   cblas_dsyrk(CblasColMajor, CblasUpper, CblasTrans, cols, rows, 1, q.data(), rows, 0, gram.data(), cols);
   for (Index j = 0; j < k; ++j) {
     gram[static_cast<std::size_t>(j + j * k)] -= 1;
-    for (Index i = 0; i < j; ++i)
-      gram[static_cast<std::size_t>(j + i * k)] = gram[static_cast<std::size_t>(i + j * k)];
+    for (Index i = 0; i < j; ++i) gram[static_cast<std::size_t>(j + i * k)] = gram[static_cast<std::size_t>(i + j * k)];
   }
   return two_norm(gram, k, k);
 }
 
 /// ‖Q R - A‖_2 / ‖A‖_2, `norm` = ‖A‖_2; A is overwritten.
 double backward_error(const Doubles& q, const Doubles& r, Doubles& a, double norm, Index m, Index k, Index n) {
-  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m), static_cast<int>(n),
-              static_cast<int>(k), 1, q.data(), static_cast<int>(m), r.data(), static_cast<int>(k), -1, a.data(),
-              static_cast<int>(m));
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k),
+              1, q.data(), static_cast<int>(m), r.data(), static_cast<int>(k), -1, a.data(), static_cast<int>(m));
   return two_norm(a, m, n) / norm;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrices of an update: A and b as they were, what comes in or goes out, and both as they are after it. All of them
-// seeded, in device memory.
+// The matrices of an update: A and b as they were, what comes in or goes out, and both as they are after it. All of
+// them seeded, in device memory.
 #pragma once
 
 #include <qrane/qr.hpp>

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "sparse_measuring.hpp"
+#include "suites/sparse_measuring.hpp"
 
 namespace qrane::bench {
 namespace {
@@ -71,7 +71,7 @@ class Measurement {
       for (const sparse::Ordering ordering :
            {sparse::Ordering::metis, sparse::Ordering::amd, sparse::Ordering::colamd}) {
         if (session_.interrupted() || (ordering == sparse::Ordering::metis && !sparse::has_metis())) continue;
-        if (nearly_full(a_) && ordering != sparse::Ordering::colamd) continue;       // takes minutes and tells nothing
+        if (nearly_full(a_) && ordering != sparse::Ordering::colamd) continue;     // takes minutes and tells nothing
         if (session_.on_gpu() && ordering != result_.analysis.ordering) continue;  // the others where there is time
         AnalysisTime time{sparse::to_string(ordering), 0, {}, {}};
         session_.progress(result_.name + ", analysis by " + time.ordering);

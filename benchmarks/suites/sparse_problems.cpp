@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sparse_problems.hpp"
+#include "suites/sparse_problems.hpp"
 
 #include <algorithm>
 #include <array>

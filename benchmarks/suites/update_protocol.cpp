@@ -4,7 +4,7 @@
 // updated matrix and right-hand side. The transfers alone are timed once for all cases of a matrix and a form.
 #include <qrane/least_squares.hpp>
 
-#include "update_cases.hpp"
+#include "suites/update_cases.hpp"
 
 namespace qrane::bench {
 
@@ -67,7 +67,8 @@ const std::vector<double>& UpdateCases<T>::whole_solutions(const UpdatedMatrix<T
   return samples;
 }
 
-template void UpdateCases<float>::time_protocol(const UpdateShape&, QR<float>&, const UpdatedMatrix<float>&, UpdateCase&);
+template void UpdateCases<float>::time_protocol(const UpdateShape&, QR<float>&, const UpdatedMatrix<float>&,
+                                                UpdateCase&);
 template void UpdateCases<double>::time_protocol(const UpdateShape&, QR<double>&, const UpdatedMatrix<double>&,
                                                  UpdateCase&);
 

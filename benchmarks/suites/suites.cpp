@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The suites: shapes of Anderson, Ballard, Demmel, Keutzer, "Communication-Avoiding QR Decomposition for GPUs"
 // (IPDPS 2011), table I, figure 9 and section VI, and narrower ones where only the memory's rate can limit.
-#include "suites.hpp"
+#include "suites/suites.hpp"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 // rows lie in the device's memory.
 #include <algorithm>
 
-#include "update_cases.hpp"
+#include "suites/update_cases.hpp"
 
 namespace qrane::bench {
 

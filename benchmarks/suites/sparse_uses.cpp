@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-#include "sparse_measuring.hpp"
+#include "suites/sparse_measuring.hpp"
 
 namespace qrane::bench {
 namespace {
@@ -104,9 +104,7 @@ class Measurement {
   sparse::SparseView<U> view(const std::vector<U>& values) const {
     return sparse::by_columns(a_.rows, a_.cols, a_.col_ptr.data(), a_.row_idx.data(), values.data());
   }
-  Columns<double> columns() const {
-    return {a_.rows, a_.cols, a_.col_ptr.data(), a_.row_idx.data(), a_.values.data()};
-  }
+  Columns<double> columns() const { return {a_.rows, a_.cols, a_.col_ptr.data(), a_.row_idx.data(), a_.values.data()}; }
   static Options options(sparse::KeepQ q, sparse::Processor processor = sparse::Processor::device) {
     Options made;
     made.q = q;
@@ -311,9 +309,8 @@ class Measurement {
     few.max_iterations = 20;
     std::optional<sparse::RefinedSolution> solution;
     const auto refined = [&] {
-      return wall_ms([&] {
-        solution.emplace(sparse::refine(session_.context(), *f, view<double>(a_.values), b.view(), few));
-      });
+      return wall_ms(
+          [&] { solution.emplace(sparse::refine(session_.context(), *f, view<double>(a_.values), b.view(), few)); });
     };
     try {
       use.transfer_ms = samples_after(refined(), session_, refined);
@@ -376,7 +373,8 @@ class Measurement {
     return scale > 0 ? static_cast<double>(std::sqrt(gap)) / scale : 0;
   }
 
-  // -- others -----------------------------------------------------------------------------------------------------------
+  // -- others
+  // -----------------------------------------------------------------------------------------------------------
 
   void ask_host() {
     progress("on the host's cores");
