@@ -95,6 +95,7 @@ class Report(unittest.TestCase):
         self.assertEqual(self.faults("<!--? box-tall : min x cusolver >= 1 -->None is slower."), "")
         self.assertIn("this is not so", self.faults("<!--? box-tall : min x cusolver >= 3 -->None is slower."))
         self.assertIn("is a claim", self.faults("None of them is slower."))
+        self.assertEqual(self.faults("<!--? box-tall : result device.name == a_device -->On a device."), "")
         self.assertIn("2 of 2", self.faults("<!--? box-tall : count ms > 1 == 1 -->One takes long."))
 
     def test_data_are_called_what_they_are(self):

@@ -14,7 +14,7 @@ A figure stands between two comments, a table of figures too; a claim is a comme
 RESULT is a file of results/ without its ending. WORDS choose cases: a size (1000x192), a precision, an output (r, thin,
 implicit, lapack), a matrix's name, or KEY=VALUE with underscores for blanks; cases of an algorithm by name need
 asked=NAME. WHAT is `ms`, `tflops`, `rate` (iterations or steps a second), `x PEER` (its time over qrane's), or a member of
-the case, dots between levels; `min`, `median`, `max`, `count` or `all` before it take several cases.
+the case, dots between levels; `min`, `median`, `max`, `count` or `all` before it take several cases; `result` takes a member of the whole file.
 A claim holds WHAT against a number or a word by <, <=, >, >= or ==. Where cases have a `data`, the paragraph names it.
 """
 
@@ -95,6 +95,11 @@ class Results:
         if not what:
             raise Wrong(f"'{query}' does not say what of the cases is wanted")
         aggregate, _, rest = what.partition(" ")
+        if aggregate == "result":
+            value = value_of(self.of(words.strip()), rest)
+            if value is None:
+                raise Wrong(f"'{query}': the result has no such value")
+            return [value], rest, []
         cases = self.cases(words)
         if aggregate not in ("min", "median", "max", "count", "all"):
             found = [value_of(case, what) for case in cases]
@@ -134,6 +139,7 @@ class Results:
                 count = sum(COMPARE[test](value, float(limit)) for value in values)
                 return (None if count == int(bound) else f"{count} of {len(values)} are {test} {limit}, not {bound}"), cases
         values, _, cases = self.values(" ".join(query.split()))
+        values = [value.replace(" ", "_") if isinstance(value, str) else value for value in values]
         number = bound if isinstance(values[0], str) else float(bound)
         false = [value for value in values if not COMPARE[compare](value, number)]
         return (f"{query} is {shown(false[0], '')}, not {compare} {bound}" if false else None), cases
