@@ -156,8 +156,8 @@ def fits(case, word):
     key, equals, value = word.partition("=")
     if not equals:
         return word in (case.get("name"), case.get("operation"))
-    if key == "method" and "times" in case and case["times"]:  # of an update: the method that is compared
-        return case["times"][0].get("method") == value
+    if key in ("method", "ran") and case.get("figure") and case["times"]:  # of an update: of the method that is compared
+        return case["times"][0].get(key) == value
     return str(case.get(key)) in (value, spaced(value))
 
 
@@ -238,9 +238,9 @@ def fill(text, results):
 
     def at(match):
         def add(words, cases):
-            words = words or data_fault(text, match.start(), cases)
+            words = words or data_fault(match.string, match.start(), cases)
             if words:
-                faults.append((line_of(text, match.start()), words))
+                faults.append((line_of(match.string, match.start()), words))
         return add
 
     for match in CLAIM.finditer(text):
