@@ -5,7 +5,6 @@
 import re
 import sys
 import tempfile
-from pathlib import Path
 
 import bench_support
 from bench_support import QRANE, REPORT, run, run_plot

@@ -4,7 +4,6 @@
 
 import re
 import tempfile
-from pathlib import Path
 
 import bench_support
 from bench_support import REPORT, run, run_plot

@@ -17,7 +17,8 @@ class Goal:
 
     def find(self, files):
         results = files.get(self.suite)
-        cases = [case for kind in ("cases", "operations", "background", "updates") for case in (results or {}).get(kind, [])]
+        kinds = ("cases", "operations", "background", "updates")
+        cases = [case for kind in kinds for case in (results or {}).get(kind, [])]
         return next((case for case in cases if has_times(case) and asked(case) == "automatic"
                      and all(case.get(key) == value for key, value in self.where.items())), None)
 
@@ -99,7 +100,8 @@ def update_goals():
                  ("delete columns", cols // 2))
         for (change, k), must in zip(kinds, least):
             for mode in ("thin", "r") if cols == 1000 else ("thin",):
-                where = {"figure": "goal", "rows": 100_000, "cols": cols, "change": change, "k": k, "p": 32, "mode": mode}
+                where = {"figure": "goal", "rows": 100_000, "cols": cols, "change": change, "k": k, "p": 32,
+                         "mode": mode}
                 list_of.append(Goal(f"100,000 x {cols}, {change} {k}:32, {MODES[mode]}", "paper-updates", where,
                                     "refactoring", must if mode == "thin" else 4, None, "f64"))
     where = {"figure": "goal", "change": "delete rows", "p": 12_500, "mode": "thin"}
@@ -144,6 +146,6 @@ def slower_cases(files):
     if not count:
         return "No case was measured beside another library on the same device."
     if not slower:
-        return (f"Of {count} comparisons of dense factorizations, batches, SVDs and least squares by `automatic` with another "
-                "library on the same device, qrane is slower in none.")
+        return (f"Of {count} comparisons of dense factorizations, batches, SVDs and least squares by `automatic` with "
+                "another library on the same device, qrane is slower in none.")
     return f"Slower than another library, of {count} comparisons:\n\n" + "\n".join(f"- {line}" for line in slower)

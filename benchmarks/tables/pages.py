@@ -13,9 +13,11 @@ A figure stands between two comments, a table of figures too; a claim is a comme
 
 RESULT is a file of results/ without its ending. WORDS choose cases: a size (1000x192), a precision, an output (r, thin,
 implicit, lapack), a matrix's name, or KEY=VALUE with underscores for blanks; cases of an algorithm by name need
-asked=NAME. WHAT is `ms`, `tflops`, `rate` (iterations or steps a second), `x PEER` (its time over qrane's), or a member of
-the case, dots between levels; `min`, `median`, `max`, `count` or `all` before it take several cases; `result` takes a member of the whole file.
-A claim holds WHAT against a number or a word by <, <=, >, >= or ==. Where cases have a `data`, the paragraph names it.
+asked=NAME. WHAT is `ms`, `tflops`, `rate` (iterations or steps a second), `share` (of the floor), `x PEER` (its time
+over qrane's), `x_total` (of a sparse matrix, with analysis and solution), or a member of the case, dots between levels.
+`min`, `median`, `max`, `count` or `all` before it take several cases; `result` takes a member of the whole file.
+A claim compares WHAT with a number or a word by <, <=, >, >= or ==; `count WHAT < 1 == 50` says how many do. Where
+cases have a `data`, the paragraph names it.
 """
 
 import operator
@@ -23,7 +25,8 @@ import re
 from pathlib import Path
 from statistics import median
 
-from tables.results import MODES, asked, markdown, peer_ms, read_results
+from tables.results import MODES, asked, markdown, read_results
+from tables.sparse import total_ratio
 
 KINDS = ("cases", "operations", "grid", "kernels", "background", "updates", "sparse", "sparse_uses", "tiles")
 DATA_WORDS = {"synthetic": "made-up", "vtest": "video"}  # of a case's `data`: what a page must call it
@@ -33,8 +36,8 @@ CLAIM = re.compile(r"<!--\? *(.*?) *-->", re.DOTALL)
 TABLE = re.compile(r"(<!-- figures\n(.*?)-->)(.*?)(<!-- end -->)", re.DOTALL)
 QUOTED = re.compile(r"<!--from (.+?)-->.*?<!--/-->", re.DOTALL)
 CODE = re.compile(r"```.*?```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL)
-UNITS = (r"ms|µs|us|ns|s|microseconds?|milliseconds?|seconds?|minutes?|[TGM]FLOP/s|[TG]B/s|(?:iterations|steps|frames)/s|"
-         r"times|percent|%")
+UNITS = (r"ms|µs|us|ns|s|microseconds?|milliseconds?|seconds?|minutes?|[TGM]FLOP/s|[TG]B/s|"
+         r"(?:iterations|steps|frames)/s|times|percent|%")
 NUMBER = re.compile(rf"(?<![\w./])\d[\d.,]*(?:[ \u00a0]?(?:{UNITS})(?![\w/])|x(?![\w]))")
 BOAST = re.compile(r"\b(none|never|no \w+|nothing)\b[^.|]{0,60}\b(slower|faster)\b|\bslower (in|than \w+ in) none\b|"
                    r"\b(all|every) (goals?|aims?)\b", re.IGNORECASE)
@@ -48,17 +51,20 @@ def spaced(word):
     return word.replace("_", " ")
 
 
+def unit_of(what):
+    """What pages write behind a value."""
+    if what == "ms" or what.endswith("_ms"):
+        return " ms"
+    if what.startswith("x ") or what == "x_total" or what.endswith("speed_up"):
+        return "x"
+    return {"tflops": " TFLOP/s", "rate": "/s", "share": "%"}.get(what, "")
+
+
 def shown(value, what):
     """A value as pages print it."""
     if isinstance(value, str):
         return value
-    unit = {"ms": " ms", "tflops": " TFLOP/s", "rate": "/s"}.get(what.split(".")[-1], "x" if what.startswith("x ") or "speed_up" in what else "")
-    if what.endswith("_ms"):
-        unit = " ms"
-    if what in ("x_total", "share"):
-        unit = "x" if what == "x_total" else "%"
-    digits = f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
-    return digits + unit
+    return (f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}") + unit_of(what)
 
 
 class Results:
@@ -113,7 +119,9 @@ class Results:
             return [len(found)], "count", cases
         if not found:
             raise Wrong(f"'{query}': no case has such a value")
-        return (found if aggregate == "all" else [{"min": min, "median": median, "max": max}[aggregate](found)]), rest, cases
+        if aggregate != "all":
+            found = [{"min": min, "median": median, "max": max}[aggregate](found)]
+        return found, rest, cases
 
     def figure(self, query):
         """The text of a figure, and the cases behind it."""
@@ -127,22 +135,22 @@ class Results:
 
     def claim(self, text):
         """Why a claim is false, or None; and the cases behind it."""
-        match = re.fullmatch(r"(.*?) (<=|>=|==|<|>) (\S+)", text, re.DOTALL)
+        counted = re.fullmatch(r"(.*) : count (.*?) (<=|>=|<|>) (\S+) == (\d+)", text)
+        if counted:  # of some values so many compare so
+            words, what, compare, bound, wanted = counted.groups()
+            values, _, cases = self.values(f"{words} : all {what}")
+            count = sum(COMPARE[compare](value, float(bound)) for value in values)
+            words = f"{count} of {len(values)} are {compare} {bound}, not {wanted}"
+            return (None if count == int(wanted) else words), cases
+        match = re.fullmatch(r"(.*?) (<=|>=|==|<|>) (\S+)", text)
         if not match:
             raise Wrong(f"'{text}' compares nothing")
         query, compare, bound = match.groups()
-        if compare == "==" and query.split(" : ")[1].startswith("count "):  # `count speed_up < 1 == 50` counts such cases
-            inner = re.fullmatch(r"(.*) : count (.*?) (<=|>=|<|>) (\S+)", query, re.DOTALL)
-            if inner:
-                words, what, test, limit = inner.groups()
-                values, _, cases = self.values(f"{words} : all {what}")
-                count = sum(COMPARE[test](value, float(limit)) for value in values)
-                return (None if count == int(bound) else f"{count} of {len(values)} are {test} {limit}, not {bound}"), cases
-        values, _, cases = self.values(" ".join(query.split()))
+        values, what, cases = self.values(query)
         values = [value.replace(" ", "_") if isinstance(value, str) else value for value in values]
         number = bound if isinstance(values[0], str) else float(bound)
         false = [value for value in values if not COMPARE[compare](value, number)]
-        return (f"{query} is {shown(false[0], '')}, not {compare} {bound}" if false else None), cases
+        return (f"{query} is {shown(false[0], what)}, not {compare} {bound}" if false else None), cases
 
 
 def fits(case, word):
@@ -156,7 +164,7 @@ def fits(case, word):
     key, equals, value = word.partition("=")
     if not equals:
         return word in (case.get("name"), case.get("operation"))
-    if key in ("method", "ran") and case.get("figure") and case["times"]:  # of an update: of the method that is compared
+    if key in ("method", "ran") and case.get("figure") and case["times"]:  # of an update: the method that is compared
         return case["times"][0].get(key) == value
     return str(case.get(key)) in (value, spaced(value))
 
@@ -171,12 +179,7 @@ def value_of(case, what):
             return min(times) / case["median_ms"] if times and "median_ms" in case else None
         ms = peers.get(rest)
         return ms / case["median_ms"] if ms and "median_ms" in case else None
-    if name == "over":  # over caqr: the time of another algorithm of the grid over that of `automatic`
-        times = case.get("times", {})
-        other, own = times.get(rest, {}).get("median_ms"), times.get("automatic", {}).get("median_ms")
-        return other / own if other and own else None
     if name == "x_total":
-        from tables.sparse import total_ratio
         total = total_ratio(case) if "median_ms" in case else None
         return 1 / total if total else None
     if name == "share":
@@ -267,8 +270,10 @@ def plain_numbers(text):
         rest = pattern.sub(blank, rest)
     rest = re.sub(r"<!--.*?-->", blank, rest, flags=re.DOTALL)
     for match in NUMBER.finditer(rest):
-        faults.append((line_of(rest, match.start()), f"'{match[0].strip()}' is in no result: take it from one by a comment"))
+        words = f"'{match[0].strip()}' is in no result: take it from one by a comment"
+        faults.append((line_of(rest, match.start()), words))
     for match in BOAST.finditer(rest):
         if "<!--?" not in paragraph_of(claimed, match.start()):
-            faults.append((line_of(rest, match.start()), f"'{' '.join(match[0].split())}' is a claim: check it by a comment"))
+            words = f"'{' '.join(match[0].split())}' is a claim: check it by a comment"
+            faults.append((line_of(rest, match.start()), words))
     return faults
