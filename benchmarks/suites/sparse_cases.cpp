@@ -211,7 +211,9 @@ SparseCase run_sparse_case(Session& session, const SparseProblem& problem, const
   result.name = problem.name;
   result.source = problem.source;
   result.paper = problem.paper;
-  if (result.reason = session.out_of_time(); !result.reason.empty()) {
+  result.reason = absence(problem);
+  if (result.reason.empty()) result.reason = session.out_of_time();
+  if (!result.reason.empty()) {
     result.outcome = Outcome::left_out;
     return result;
   }

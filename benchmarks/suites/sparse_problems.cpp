@@ -339,6 +339,10 @@ SparseMatrix chessboard_boundary(int p, int q, int k) {
   return a.finish();
 }
 
+std::string absence(const SparseProblem& problem) {
+  return problem.make ? "" : "no file of that name (.mtx, .mtx.gz) in a folder given by --matrices";
+}
+
 std::vector<SparseProblem> paper_sparse(const std::string& folder) {
   std::map<std::string, std::string> files;
   if (!folder.empty()) files = sparse_files(folder);
@@ -351,6 +355,8 @@ std::vector<SparseProblem> paper_sparse(const std::string& folder) {
       list.push_back({name, "nug", paper, [] { return assignment_relaxation(20); }});
     } else if (name == "ch7-8-b3") {
       list.push_back({name, "chessboard", paper, [] { return chessboard_boundary(7, 8, 3); }});
+    } else {
+      list.push_back({name, "file", paper, nullptr});
     }
   }
   for (const auto& [name, path] : files) list.push_back(from_file(name, "", path));
@@ -373,9 +379,12 @@ std::vector<SparseProblem> tiled_sparse(const std::string& folder) {
 }
 
 std::vector<SparseProblem> used_sparse(const std::string& folder) {
-  std::vector<std::string> names = {"sphere2500", "cre_d", "pds_20", "proxy_olesnik0", "ch7-8-b3", "lp_nug20"};
-  if (folder.empty())
-    names = {"nug-10", "chessboard-7x7x2", "poses-2000x4000x50", "bundle-40x2000x5", "flows-60x200x10", "grid3d-14"};
+  std::vector<std::string> names = {"sphere2500", "cre_d", "pds_20", "proxy_olesnik0"};
+  for (const char* name : {"ch7-8-b3", "lp_nug20"})
+    if (!folder.empty()) names.push_back(name);
+  for (const char* name :
+       {"nug-10", "chessboard-7x7x2", "poses-2000x4000x50", "bundle-40x2000x5", "flows-60x200x10", "grid3d-14"})
+    if (folder.empty()) names.push_back(name);
   std::vector<SparseProblem> list, all = paper_sparse(folder);
   for (const std::string& name : names)
     for (SparseProblem& problem : all)

@@ -437,7 +437,8 @@ void run_sparse_uses_case(Session& session, const SparseProblem& problem, const 
   result.source = problem.source;
   result.paper = problem.paper;
   result.precision = precision;
-  result.reason = session.out_of_time();
+  result.reason = absence(problem);
+  if (result.reason.empty()) result.reason = session.out_of_time();
   if (!result.reason.empty()) {
     result.outcome = Outcome::left_out;
     return report(result);
