@@ -102,6 +102,7 @@ class Report(unittest.TestCase):
         figure = "<!--= box-video : rate --><!--/-->"
         self.assertIn("must say 'made-up'", self.faults(f"On the video {figure}."))
         self.assertEqual(self.faults(f"On a made-up matrix {figure}."), "")
+        self.assertIn("must not say 'video'", self.faults(f"On a made-up matrix of the video's size {figure}."))
         self.assertIn("not == vtest", self.faults("<!--? box-video : all data == vtest -->On the video and made-up."))
 
     def test_wrong_queries_are_named(self):

@@ -205,11 +205,15 @@ def line_of(text, place):
 
 
 def data_fault(text, place, cases):
-    """Why the paragraph does not say what the data of its figures are, or None."""
+    """Why the paragraph does not say what the data of its figures are, and nothing else, or None."""
+    paragraph = paragraph_of(text, place).replace("made up", "made-up")
     for data in {case["data"] for case in cases if case.get("data")}:
-        word = next((word for start, word in DATA_WORDS.items() if data.startswith(start)), data)
-        if word not in paragraph_of(text, place).replace("made up", "made-up"):
-            return f"the data of this figure are '{data}': the paragraph must say '{word}'"
+        right = next((word for start, word in DATA_WORDS.items() if data.startswith(start)), data)
+        if right not in paragraph:
+            return f"the data of this figure are '{data}': the paragraph must say '{right}'"
+        for word in set(DATA_WORDS.values()) - {right}:
+            if word in paragraph:
+                return f"the data of this figure are '{data}': the paragraph must not say '{word}'"
     return None
 
 
