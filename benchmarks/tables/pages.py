@@ -206,7 +206,7 @@ def line_of(text, place):
 
 def data_fault(text, place, cases):
     """Why the paragraph does not say what the data of its figures are, and nothing else, or None."""
-    paragraph = paragraph_of(text, place).replace("made up", "made-up")
+    paragraph = re.sub(r"<!--.*?-->", "", paragraph_of(text, place), flags=re.DOTALL).replace("made up", "made-up")
     for data in {case["data"] for case in cases if case.get("data")}:
         right = next((word for start, word in DATA_WORDS.items() if data.startswith(start)), data)
         if right not in paragraph:
