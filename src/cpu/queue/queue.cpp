@@ -87,8 +87,6 @@ void for_columns(const DeviceMatrix<Cpu, T>& a, ThreadPool& workers,
   });
 }
 
-double add(double a, double b) { return a + b; }
-double larger_or_nan(double a, double b) { return (a != a || a > b) ? a : b; }
 
 }  // namespace
 
