@@ -283,9 +283,10 @@ void Table::add(const SparseUsesCase& result) {
   const auto mebibytes = [](Index bytes) {
     return bytes < 0 ? std::string("-") : format("%.1f", static_cast<double>(bytes) / (1 << 20));
   };
-  std::printf("\n%s, %s: %lld x %lld, ", result.name.c_str(), result.precision.c_str(),
-              static_cast<long long>(result.analysis.rows), static_cast<long long>(result.analysis.cols));
+  std::printf("\n%s, %s: ", result.name.c_str(), result.precision.c_str());
   if (result.limits.empty()) return print_absence(result);
+  std::printf("%lld x %lld, ", static_cast<long long>(result.analysis.rows),
+              static_cast<long long>(result.analysis.cols));
   std::printf("rank %lld; ms: refactor %s, Q kept %s (%s MiB), by the host's cores %s, spqr %s%s\n",
               static_cast<long long>(result.rank), time(result.refactor_ms).c_str(), time(result.keep_ms).c_str(),
               mebibytes(result.keep_bytes).c_str(), time(result.host_ms).c_str(), time(result.peer_ms).c_str(),
