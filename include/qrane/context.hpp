@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
 
-namespace qrane {
+namespace QRANE_API qrane {
 
 enum class Backend { automatic, cpu, opencl, cuda };
 

@@ -7,7 +7,9 @@
 #include <stdexcept>
 #include <string>
 
-namespace qrane {
+#include <qrane/export.h>
+
+namespace QRANE_API qrane {
 
 /// What went wrong. The values are the return codes of the C interface (qrane.h).
 enum class ErrorCode : int {

@@ -2,9 +2,10 @@
 // min ‖A x - b‖ for many right-hand sides in one call; least norm when A is wide.
 #pragma once
 
+#include <qrane/export.h>
 #include <qrane/qr.hpp>
 
-namespace qrane {
+namespace QRANE_API qrane {
 
 struct LeastSquaresOptions {
   SolveOptions solve;                          ///< tolerance, and what to do about rank deficiency

@@ -7,7 +7,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace qrane {
+#include <qrane/export.h>
+
+namespace QRANE_API qrane {
 
 using Index = std::int64_t;
 

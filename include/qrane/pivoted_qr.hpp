@@ -4,9 +4,10 @@
 
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/qr.hpp>
 
-namespace qrane {
+namespace QRANE_API qrane {
 
 /// How pivots are chosen.
 enum class Pivoting {

@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/context.hpp>
 #include <qrane/matrix.hpp>
 #include <qrane/update.hpp>
 
-namespace qrane {
+namespace QRANE_API qrane {
 
 /// How A is factored. `automatic` picks from shape, scalar, device and what is asked for.
 enum class Algorithm {

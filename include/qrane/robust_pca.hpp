@@ -8,11 +8,12 @@
 
 #include <functional>
 
+#include <qrane/export.h>
 #include <qrane/context.hpp>
 #include <qrane/matrix.hpp>
 #include <qrane/qr.hpp>
 
-namespace qrane {
+namespace QRANE_API qrane {
 
 enum class RobustPcaMethod { inexact_alm, alternating };
 

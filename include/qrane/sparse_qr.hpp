@@ -15,16 +15,20 @@
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/context.hpp>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
 
-namespace qrane::detail {
+namespace qrane {
+namespace QRANE_API detail {
 template <class T>
 class SparseFactorState;
 }
+}  // namespace qrane
 
-namespace qrane::sparse {
+namespace qrane {
+namespace QRANE_API sparse {
 
 /// Compressed columns or rows, or one (row, column) for each entry.
 enum class Storage { columns, rows, triplets };
@@ -357,4 +361,5 @@ SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, 
                                 const AnalyzeOptions& analyze_options = {},
                                 const FactorOptions<T>& factor_options = {});
 
-}  // namespace qrane::sparse
+}  // namespace sparse
+}  // namespace qrane

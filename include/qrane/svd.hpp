@@ -2,9 +2,10 @@
 // Singular value decomposition through QR: A = Q R, R = U_R S V^T, U = Q U_R (Anderson et al. 2011, section VI).
 #pragma once
 
+#include <qrane/export.h>
 #include <qrane/qr.hpp>
 
-namespace qrane {
+namespace QRANE_API qrane {
 
 struct SvdOptions {
   bool vectors = true;                         ///< U and V^T, else singular values alone

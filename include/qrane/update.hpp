@@ -10,9 +10,10 @@
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/matrix.hpp>
 
-namespace qrane {
+namespace QRANE_API qrane {
 
 /// What changes in A.
 enum class Change { insert_rows, delete_rows, insert_columns, delete_columns, rank_k };
