@@ -3,6 +3,8 @@
 // for. Included by kernels_test.hpp.
 #pragma once
 
+#include "kernels_reflect.hpp"
+
 namespace qrane::backend::test {
 
 template <class B, class T>

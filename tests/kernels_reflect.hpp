@@ -3,6 +3,8 @@
 // geqrf's result is: Q = I - V T Vᵀ orthogonal, A = Q R column by column. Included by kernels_test.hpp.
 #pragma once
 
+#include "kernels_small.hpp"
+
 namespace qrane::backend::test {
 
 template <class B, class T>
