@@ -9,7 +9,7 @@
 
 #include <qrane/export.h>
 
-namespace QRANE_API qrane {
+namespace qrane {
 
 /// What went wrong. The values are the return codes of the C interface (qrane.h).
 enum class ErrorCode : int {
@@ -25,7 +25,7 @@ enum class ErrorCode : int {
 };
 
 /// Error with a code and one sentence that names the argument and its value, or the file and its line.
-class Error : public std::runtime_error {
+class QRANE_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
   ErrorCode code() const noexcept { return code_; }

@@ -5,7 +5,7 @@
 #include <qrane/export.h>
 #include <qrane/qr.hpp>
 
-namespace QRANE_API qrane {
+namespace qrane {
 
 struct LeastSquaresOptions {
   SolveOptions solve;                          ///< tolerance, and what to do about rank deficiency
@@ -24,7 +24,7 @@ struct LeastSquaresResult {
 /// gels; rank-deficient: gelsy). A and b are only read, in host or device memory; x lives where b does.
 /// A rank-deficient A shows in the result's rank, and is solved as SolveOptions ask, or refused: Error{rank_deficient}.
 template <class T>
-LeastSquaresResult<T> least_squares(const Context& context, MatrixView<const T> a, MatrixView<const T> b,
-                                    const LeastSquaresOptions& options = {});
+QRANE_API LeastSquaresResult<T> least_squares(const Context& context, MatrixView<const T> a, MatrixView<const T> b,
+                                              const LeastSquaresOptions& options = {});
 
 }  // namespace qrane

@@ -7,9 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <qrane/export.h>
-
-namespace QRANE_API qrane {
+namespace qrane {
 
 using Index = std::int64_t;
 

@@ -5,7 +5,7 @@
 #include <qrane/export.h>
 #include <qrane/qr.hpp>
 
-namespace QRANE_API qrane {
+namespace qrane {
 
 struct SvdOptions {
   bool vectors = true;                         ///< U and V^T, else singular values alone
@@ -25,6 +25,6 @@ struct Svd {
 /// the Gram matrix in double; a wide A goes through its transpose. On CUDA, to 224 columns, nothing passes through the
 /// host. Throws as qr(), and Error{not_converged} when LAPACK's SVD of R does not end, where it is LAPACK's.
 template <class T>
-Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options = {});
+QRANE_API Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options = {});
 
 }  // namespace qrane

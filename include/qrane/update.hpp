@@ -13,7 +13,7 @@
 #include <qrane/export.h>
 #include <qrane/matrix.hpp>
 
-namespace QRANE_API qrane {
+namespace qrane {
 
 /// What changes in A.
 enum class Change { insert_rows, delete_rows, insert_columns, delete_columns, rank_k };
@@ -30,9 +30,9 @@ enum class UpdateMethod {
                 ///< only
 };
 
-const char* to_string(Change change);
-const char* to_string(UpdateMethod method);
-UpdateMethod update_method_from_string(const std::string& name);
+QRANE_API const char* to_string(Change change);
+QRANE_API const char* to_string(UpdateMethod method);
+QRANE_API UpdateMethod update_method_from_string(const std::string& name);
 
 template <class T>
 struct UpdateOptions {
