@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #if QRANE_WITH_CUDA
-#include "cuda/queue/queue.hpp"
+#include "cuda/whole.hpp"
 
 namespace qrane::backend::test {
 

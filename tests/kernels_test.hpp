@@ -23,7 +23,7 @@
 #include <qrane/error.hpp>
 
 #include "support/small_run.hpp"
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/vocabulary.hpp"
 #include "vocabulary/sketch.hpp"
 
 namespace qrane::backend::test {

@@ -78,8 +78,7 @@ class Kept final : public backend::Reserve {
   /// Also from another thread than the context's. Nothing while the queue's stream is captured: what is in use by work
   /// before the graph cannot be released within.
   bool give_back() noexcept override {
-    if constexpr (requires { queue_.captured(); })
-      if (queue_.captured()) return false;
+    if (queue_.captured()) return false;
     std::list<Item> going;
     const std::lock_guard lock(mutex_);
     going.swap(items_);

@@ -16,7 +16,7 @@
 //     | v v v |   Q of the bundle is I - V T V^T
 #pragma once
 
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace qrane::backend {
 

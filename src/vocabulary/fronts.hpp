@@ -25,7 +25,7 @@
 // front is assembled, scattered back when it is finished.
 #pragma once
 
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/memory.hpp"
 
 namespace qrane::backend {
 
@@ -150,11 +150,6 @@ struct FrontTasks {
 };
 inline constexpr std::int32_t front_update_blocks = 16;
 
-/// Whether a queue has update_fronts_pair.
-template <class Queue, class T>
-inline constexpr bool updates_front_pairs = requires(const Queue queue) {
-  queue.front_update_pair_cols(T{});
-};
 
 // The kernels. A backend that has them offers, as members of its queue, for F = Fronts<B, T>:
 //
@@ -195,5 +190,10 @@ inline constexpr bool updates_front_pairs = requires(const Queue queue) {
 //       kernels above leave them.
 //
 // Results repeat bit for bit: every sum has a fixed order.
+
+template <class Queue, class B, class T>
+Default update_fronts_pair(const Queue&, const Fronts<B, T>&, const FrontTasks<B, FrontUpdateTask>&) {
+  return not_whole("update_fronts_pair");
+}
 
 }  // namespace qrane::backend

@@ -2,7 +2,7 @@
 // A page of the vocabulary (kernels.hpp) of its own: Givens rotations, for the update method `paper`.
 #pragma once
 
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/memory.hpp"
 
 namespace qrane::backend {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cpu/queue/blas.hpp"
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu::tiles {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPU backend: memory, data movement and reductions.
+// The CPU queue: memory, limits, and what device it is.
 #include "cpu/queue/queue.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -106,7 +105,7 @@ Index Queue::available_bytes() const {
   return pool_->free_bytes();
 }
 
-std::byte* Queue::allocate(Index bytes) {
+std::byte* Queue::allocate(Index bytes) const {
   detail::check(bytes >= 0, ErrorCode::invalid_argument, "allocation of a negative size: ", bytes, " bytes");
   if (bytes == 0) return nullptr;
   std::byte* const p = allocate_with_reserves([&] { return pool_->allocate(bytes); });
@@ -114,7 +113,7 @@ std::byte* Queue::allocate(Index bytes) {
   return p;
 }
 
-void Queue::release(std::byte* p) {
+void Queue::release(std::byte* p) const {
   if (!p) return;
   const std::lock_guard lock(pool_->mutex);
   const auto it = pool_->sizes.find(p);
@@ -138,138 +137,17 @@ Limits Queue::limits(T) const {
   l.max_block_rows = 1 << 30;
   l.max_allocation_bytes = pool_->limit > 0 ? pool_->limit : std::numeric_limits<std::int64_t>::max();
   l.max_cholesky = 1024;
+  constexpr std::int32_t any_columns = 1 << 15;
+  l.host_pivot_cols = 512;
+  l.max_multiply_full = any_columns;
+  l.max_small_svd = any_columns;
+  l.max_sweep_carry = 256;
+  l.max_sweep_block = 256;
+  l.max_update_cols = 512;  // beyond, blocks by BLAS are faster
+  l.max_update_rows = 64;
+  l.front_update_cols = 256;                                // what stays in the cache between an update's products
+  l.front_whole_elements = 32768 / static_cast<Index>(sizeof(T));  // what one core's nearest cache holds
   return l;
-}
-
-template <class T>
-void Queue::copy(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c, Part part) {
-  if (skip()) return;
-  for_columns(a, *workers_, [&](Index b, Index first, Index last) {
-    for (Index j = first; j < last; ++j) {
-      const T* x = a.data + b * a.stride + j * a.ld;
-      T* y = c.data + b * c.stride + j * c.ld;
-      const Index diagonal = std::min(j, a.rows);
-      const Index below = std::min(j + 1, a.rows);
-      switch (part) {
-        case Part::all: std::copy(x, x + a.rows, y); break;
-        case Part::upper_only: std::copy(x, x + below, y); break;
-        case Part::upper:
-          std::copy(x, x + below, y);
-          std::fill(y + below, y + a.rows, T(0));
-          break;
-        case Part::unit_lower:
-          std::fill(y, y + diagonal, T(0));
-          if (j < a.rows) y[j] = T(1);
-          std::copy(x + below, x + a.rows, y + below);
-          break;
-      }
-    }
-  });
-}
-
-template <class T>
-void Queue::transpose(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> c) {
-  if (skip()) return;
-  constexpr Index tile = 32;
-  const Index row_tiles = (a.rows + tile - 1) / tile;
-  workers_->run(a.count * row_tiles, a.count * a.rows * a.cols, [&](Index k, int) {
-    const T* x = a.data + k / row_tiles * a.stride;
-    T* y = c.data + k / row_tiles * c.stride;
-    const Index first = k % row_tiles * tile, last = std::min(a.rows, first + tile);
-    for (Index j0 = 0; j0 < a.cols; j0 += tile)
-      for (Index i = first; i < last; ++i)
-        for (Index j = j0; j < std::min(a.cols, j0 + tile); ++j) y[j + i * c.ld] = x[i + j * a.ld];
-  });
-}
-
-template <class T>
-void Queue::copy_rows(DeviceMatrix<Cpu, T> a, const std::int64_t* sources, DeviceMatrix<Cpu, T> c,
-                      const std::int64_t* targets, Index count) {
-  if (skip()) return;
-  a.rows = count;  // as much work as a copy of that many rows
-  for_columns(a, *workers_, [&](Index b, Index first, Index last) {
-    for (Index j = first; j < last; ++j) {
-      const T* x = a.data + b * a.stride + j * a.ld;
-      T* y = c.data + b * c.stride + j * c.ld;
-      for (Index i = 0; i < count; ++i) y[targets ? targets[i] : i] = x[sources ? sources[i] : i];
-    }
-  });
-}
-
-template <class T>
-void Queue::fill(DeviceMatrix<Cpu, T> a, T off_diagonal, T diagonal) {
-  if (skip()) return;
-  for_columns(a, *workers_, [&](Index b, Index first, Index last) {
-    for (Index j = first; j < last; ++j) {
-      T* x = a.data + b * a.stride + j * a.ld;
-      std::fill(x, x + a.rows, off_diagonal);
-      if (j < a.rows) x[j] = diagonal;
-    }
-  });
-}
-
-template <class T>
-void Queue::narrow(DeviceMatrix<Cpu, double> a, DeviceMatrix<Cpu, T> c, Part part) {
-  if (skip()) return;
-  for (Index b = 0; b < a.count; ++b) {
-    for (Index j = 0; j < a.cols; ++j) {
-      const double* x = a.data + b * a.stride + j * a.ld;
-      T* y = c.data + b * c.stride + j * c.ld;
-      for (Index i = 0; i < a.rows; ++i) {
-        const bool take = part == Part::all || (part == Part::unit_lower ? i > j : i <= j);
-        if (take) {
-          y[i] = static_cast<T>(x[i]);
-        } else if (part != Part::upper_only) {
-          y[i] = T(part == Part::unit_lower && i == j ? 1 : 0);
-        }
-      }
-    }
-  }
-}
-
-template <class T>
-void Queue::widen(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> c) {
-  if (skip()) return;
-  for_columns(a, *workers_, [&](Index b, Index first, Index last) {
-    for (Index j = first; j < last; ++j) {
-      const T* x = a.data + b * a.stride + j * a.ld;
-      std::copy(x, x + a.rows, c.data + b * c.stride + j * c.ld);
-    }
-  });
-}
-
-template <class T>
-void Queue::sum_squares(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
-  if (skip()) return;
-  *result = reduce(
-      a, *workers_, [](double x) { return x * x; }, add);
-}
-template <class T>
-void Queue::sum_abs(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
-  if (skip()) return;
-  *result = reduce(
-      a, *workers_, [](double x) { return std::abs(x); }, add);
-}
-template <class T>
-void Queue::max_abs(DeviceMatrix<Cpu, T> a, double* result, Scratch<Cpu>) {
-  if (skip()) return;
-  *result = reduce(
-      a, *workers_, [](double x) { return std::abs(x); }, larger_or_nan);
-}
-
-template <class T>
-void Queue::first_not_finite(DeviceMatrix<Cpu, T> a, std::int64_t* row_col, Scratch<Cpu>) {
-  if (skip()) return;
-  row_col[0] = row_col[1] = -1;
-  for (Index j = 0; j < a.cols; ++j) {
-    const T* x = a.data + j * a.ld;
-    for (Index i = 0; i < a.rows; ++i) {
-      if (std::isfinite(x[i])) continue;
-      row_col[0] = i;
-      row_col[1] = j;
-      return;
-    }
-  }
 }
 
 std::vector<DeviceInfo> device_infos() {
@@ -295,23 +173,7 @@ std::vector<DeviceInfo> device_infos() {
   return {d};
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                           \
-  template Limits Queue::limits(T) const;                                                                              \
-  template void Queue::copy(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, Part);                                         \
-  template void Queue::transpose(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);                                          \
-  template void Queue::copy_rows(DeviceMatrix<Cpu, T>, const std::int64_t*, DeviceMatrix<Cpu, T>, const std::int64_t*, \
-                                 Index);                                                                               \
-  template void Queue::fill(DeviceMatrix<Cpu, T>, T, T);                                                               \
-  template void Queue::narrow(DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>, Part);                                  \
-  template void Queue::widen(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>);                                         \
-  template void Queue::sum_squares(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                       \
-  template void Queue::sum_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                           \
-  template void Queue::max_abs(DeviceMatrix<Cpu, T>, double*, Scratch<Cpu>);                                           \
-  template void Queue::first_not_finite(DeviceMatrix<Cpu, T>, std::int64_t*, Scratch<Cpu>);
-QRANE_INSTANTIATE(float)
-QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
-
-static_assert(Vocabulary<Queue, Cpu, float> && Vocabulary<Queue, Cpu, double>);
+template Limits Queue::limits(float) const;
+template Limits Queue::limits(double) const;
 
 }  // namespace qrane::backend::cpu

@@ -5,6 +5,8 @@
 // over a column's parts, w = tau vᵀ c, and one update c -= w v. C beyond Shape::cols columns is walked over in pieces.
 //
 // V and C are read once, C is written once; 4 m k flops a column of C.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/batch.hpp"
 #include "cuda/batch/small.cuh"
 
 namespace qrane::backend::cuda {
@@ -129,7 +131,8 @@ void launch_shape(const Launch& launch, const ApplySmall<Cuda, T>& task) {
 }  // namespace
 
 template <class T>
-void launch_apply_small(const Launch& launch, const ApplySmall<Cuda, T>& task) {
+void apply_small(const Queue& queue, const ApplySmall<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.v.count == 0 || task.v.rows == 0 || task.v.cols == 0 || task.c.cols == 0) return;
   const bool fits = with_shape<T>(task.v.rows, task.v.cols, [&](auto shape) {
     launch_shape<decltype(shape)>(launch, task);
@@ -139,7 +142,7 @@ void launch_apply_small(const Launch& launch, const ApplySmall<Cuda, T>& task) {
                 " does not fit one warp");
 }
 
-template void launch_apply_small<float>(const Launch&, const ApplySmall<Cuda, float>&);
-template void launch_apply_small<double>(const Launch&, const ApplySmall<Cuda, double>&);
+template void apply_small<float>(const Queue&, const ApplySmall<Cuda, float>&);
+template void apply_small<double>(const Queue&, const ApplySmall<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

@@ -10,6 +10,8 @@
 // warp synchronization and no barrier per step.
 //
 // Each matrix is read once and written once. Cost: about 2 m n^2 flops and 3 m n words of shared memory.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/batch.hpp"
 #include "cuda/batch/small.cuh"
 
 namespace qrane::backend::cuda {
@@ -201,7 +203,8 @@ void launch_shape(const Launch& launch, const FactorSmall<Cuda, T>& task) {
 }  // namespace
 
 template <class T>
-void launch_factor_small(const Launch& launch, const FactorSmall<Cuda, T>& task) {
+void factor_small(const Queue& queue, const FactorSmall<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.a.count == 0 || task.a.rows == 0 || task.a.cols == 0) return;
   const bool fits = with_shape<T>(task.a.rows, task.a.cols, [&](auto shape) {
     launch_shape<decltype(shape)>(launch, task);
@@ -211,7 +214,7 @@ void launch_factor_small(const Launch& launch, const FactorSmall<Cuda, T>& task)
                 " does not fit one warp");
 }
 
-template void launch_factor_small<float>(const Launch&, const FactorSmall<Cuda, float>&);
-template void launch_factor_small<double>(const Launch&, const FactorSmall<Cuda, double>&);
+template void factor_small<float>(const Queue&, const FactorSmall<Cuda, float>&);
+template void factor_small<double>(const Queue&, const FactorSmall<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

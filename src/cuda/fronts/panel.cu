@@ -20,8 +20,10 @@
 #include <type_traits>
 #include <utility>
 
+#include "cuda/fronts/panel_gram.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/fronts.hpp"
 #include "cuda/collectives/kernel.cuh"
-#include "cuda/fronts/panel.hpp"
 #include "cuda/fronts/panel_columns.cuh"
 #include "cuda/fronts/panel_products.cuh"
 #include "cuda/fronts/panel_task.cuh"
@@ -165,8 +167,9 @@ void start(const Launch& launch, const Fronts<Cuda, T>& f, const FrontTasks<Cuda
 }  // namespace
 
 template <class T>
-void launch_factor_front_panels(const Launch& launch, const Fronts<Cuda, T>& f,
+void factor_front_panels(const Queue& queue, const Fronts<Cuda, T>& f,
                                 const FrontTasks<Cuda, FrontPanelTask>& tasks) {
+  const Launch launch(queue);
   detail::check(f.panel > 0 && f.panel <= order, ErrorCode::invalid_argument,
                 "factor_front_panels takes panels of 1 to ", order, " columns, got ", f.panel);
   detail::check(tasks.count <= (Index(1) << 31) / most_blocks - 1, ErrorCode::invalid_argument,
@@ -191,9 +194,9 @@ void launch_factor_front_panels(const Launch& launch, const Fronts<Cuda, T>& f,
   start<0, tall_warps>(launch, f, tasks, blocks, most);
 }
 
-template void launch_factor_front_panels(const Launch&, const Fronts<Cuda, float>&,
+template void factor_front_panels(const Queue&, const Fronts<Cuda, float>&,
                                          const FrontTasks<Cuda, FrontPanelTask>&);
-template void launch_factor_front_panels(const Launch&, const Fronts<Cuda, double>&,
+template void factor_front_panels(const Queue&, const Fronts<Cuda, double>&,
                                          const FrontTasks<Cuda, FrontPanelTask>&);
 
 }  // namespace qrane::backend::cuda

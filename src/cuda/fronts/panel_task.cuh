@@ -4,6 +4,7 @@
 
 #include "cuda/fronts/front.cuh"
 #include "cuda/fronts/panel_rows.cuh"
+#include "vocabulary/fronts.hpp"
 
 namespace qrane::backend::cuda::front_panel {
 

@@ -12,7 +12,8 @@
 #include "cuda/collectives/cluster.cuh"
 #include "cuda/collectives/mma.cuh"
 #include "cuda/collectives/tile_mma.cuh"
-#include "cuda/fronts/update.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/fronts.hpp"
 
 namespace qrane::backend::cuda::front_update {
 

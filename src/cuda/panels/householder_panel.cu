@@ -14,6 +14,9 @@
 // Cost: 4 m b^2 flops and b passes over the panel in the second-level cache; bound by the b barriers.
 #include <cooperative_groups.h>
 
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/panels.hpp"
 #include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
@@ -294,7 +297,8 @@ std::int64_t max_householder_rows() {
 }
 
 template <class T>
-void launch_householder_panel(const Launch& launch, const HouseholderPanel<Cuda, T>& task) {
+void householder_panel(const Queue& queue, const HouseholderPanel<Cuda, T>& task) {
+  const Launch launch(queue);
   const Index m = task.panel.rows, n = task.panel.cols;
   detail::check(n <= order && m >= n && m <= most_rows, ErrorCode::invalid_argument, "householder_panel of ", m, " x ",
                 n, ": takes at most ", most_rows, " rows and ", order,
@@ -313,7 +317,7 @@ void launch_householder_panel(const Launch& launch, const HouseholderPanel<Cuda,
 
 template std::int64_t max_householder_rows<float>();
 template std::int64_t max_householder_rows<double>();
-template void launch_householder_panel(const Launch&, const HouseholderPanel<Cuda, float>&);
-template void launch_householder_panel(const Launch&, const HouseholderPanel<Cuda, double>&);
+template void householder_panel(const Queue&, const HouseholderPanel<Cuda, float>&);
+template void householder_panel(const Queue&, const HouseholderPanel<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

@@ -14,6 +14,8 @@
 //
 // The same for R Rᵀ gives a triangle's Jacobi something near U to start from (launch_near_vectors): a sweep or two are
 // left.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/small.hpp"
 #include "cuda/small/small_eigen.hpp"
 
 #include "cuda/collectives/kernel.cuh"

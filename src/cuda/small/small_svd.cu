@@ -20,6 +20,9 @@
 #include <array>
 #include <atomic>
 
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/small.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/reduce.cuh"
 #include "cuda/small/jacobi.cuh"
@@ -386,9 +389,10 @@ std::int32_t max_small_svd() {
   return n;
 }
 
-std::int64_t small_svd_work(Index n) { return std::max(2 * n * n, small_eigen_work(n)); }
+Index small_svd_work(const Queue&, Index n) { return std::max(2 * n * n, small_eigen_work(n)); }
 
-void launch_small_svd(const Launch& launch, const SmallSvd& task) {
+void small_svd(const Queue& queue, const SmallSvd& task) {
+  const Launch launch(queue);
   const int n = static_cast<int>(task.r.rows);
   if (n == 0) return;
   detail::check(n <= max_small_svd(), ErrorCode::invalid_argument, "small_svd of ", n,

@@ -3,6 +3,8 @@
 // by rows, where one warp finds the chain of small transforms (batch_update.cuh), and then Q, a row a thread, with the
 // p numbers that the chain carries along in registers. Q is read and written once. About 4 m n p flops. Here rows that
 // come and columns that go; rows that go: batch_update_rows_out.cu.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/updates.hpp"
 #include "cuda/updates/batch_update_block.cuh"
 
 namespace qrane::backend::cuda {
@@ -114,7 +116,7 @@ struct ColumnsOut {
 }  // namespace batch_update
 
 template <class T>
-bool takes_batch_update(Index m, Index n, Index p) {
+bool takes_batch_update(const Queue&, Index m, Index n, Index p, T) {
   using namespace batch_update;
   if (n > most_cols || p > most_carried || n < 1 || m > (1 << 14)) return false;
   const int carried = p <= most_carried / 2 ? most_carried / 2 : most_carried;
@@ -122,8 +124,9 @@ bool takes_batch_update(Index m, Index n, Index p) {
 }
 
 template <class T>
-void launch_batch_update(const Launch& launch, const BatchUpdate<Cuda, T>& task) {
-  detail::check(takes_batch_update<T>(task.q.cols > 0 ? task.q.rows : 0, task.r.cols, task.p),
+void batch_update(const Queue& queue, const BatchUpdate<Cuda, T>& task) {
+  const Launch launch(queue);
+  detail::check(takes_batch_update(queue, task.q.cols > 0 ? task.q.rows : 0, task.r.cols, task.p, T{}),
                 ErrorCode::invalid_argument, "batch_update: ", task.p, " rows or columns of matrices of ", task.q.rows,
                 " x ", task.r.cols, " are beyond its limits");
   if (task.p == 0 || task.r.count == 0 || task.r_after.cols == 0) return;
@@ -135,9 +138,9 @@ void launch_batch_update(const Launch& launch, const BatchUpdate<Cuda, T>& task)
   }
 }
 
-template bool takes_batch_update<float>(Index, Index, Index);
-template bool takes_batch_update<double>(Index, Index, Index);
-template void launch_batch_update(const Launch&, const BatchUpdate<Cuda, float>&);
-template void launch_batch_update(const Launch&, const BatchUpdate<Cuda, double>&);
+template bool takes_batch_update(const Queue&, Index, Index, Index, float);
+template bool takes_batch_update(const Queue&, Index, Index, Index, double);
+template void batch_update(const Queue&, const BatchUpdate<Cuda, float>&);
+template void batch_update(const Queue&, const BatchUpdate<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

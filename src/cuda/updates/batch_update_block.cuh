@@ -7,7 +7,7 @@
 
 #include "cuda/collectives/warp.cuh"
 #include "cuda/updates/batch_update.cuh"
-#include "cuda/updates/batch_update.hpp"
+#include "vocabulary/updates.hpp"
 
 namespace qrane::backend::cuda {
 namespace batch_update {

@@ -6,6 +6,8 @@
 // E are the unit vectors of the rows that go. A column of S that has become short (its row carries a rank) is
 // orthogonalized again, by itself, until it keeps its length; one that vanishes is replaced by the unit vector that Q
 // and Z reach the least, with no entry in L. About 12 m n p flops.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/updates.hpp"
 #include "cuda/updates/batch_update_block.cuh"
 
 namespace qrane::backend::cuda {

@@ -18,8 +18,10 @@
 // Flops: 2 rows (32 + p)^2 per block, on tensor cores, p rounded up to a multiple of 8, a power of two of them.
 #include <cuda_pipeline_primitives.h>
 
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/updates.hpp"
 #include "cuda/collectives/tile_mma.cuh"
-#include "cuda/updates/sweep.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -278,11 +280,13 @@ void run_by_carry(const Launch& launch, const Sweep<Cuda, T>& task, double* chai
 }  // namespace
 
 template <>
-void launch_sweep(const Launch& launch, const Sweep<Cuda, double>& task) {
+void sweep(const Queue& queue, const Sweep<Cuda, double>& task) {
+  const Launch launch(queue);
   run_by_carry(launch, task, task.h);
 }
 
-void launch_wide_sweep(const Launch& launch, const WideSweep<Cuda, float>& task) {
+void wide_sweep(const Queue& queue, const WideSweep<Cuda, float>& task) {
+  const Launch launch(queue);
   run_by_carry<float>(launch, task.sweep, task.h);
 }
 

@@ -8,7 +8,7 @@
 #endif
 #include <CL/cl.h>
 
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/memory.hpp"
 
 namespace qrane::backend {
 
@@ -41,6 +41,9 @@ struct OpenCL {
   template <class T>
   using Pointer = opencl::Pointer<T>;
   using Queue = opencl::Queue;
+  /// Sums of float are rounded to nearest, so that updates of float need no double (see cuda/cuda.hpp).
+  static constexpr bool has_side = false;  // Queue::side() is a queue of its own
+  static constexpr bool float_sums_lean = false;
 };
 
 }  // namespace qrane::backend

@@ -2,7 +2,7 @@
 // The CPU backend's tag: plain pointers, a pool of threads, BLAS underneath for products.
 #pragma once
 
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/memory.hpp"
 
 namespace qrane::backend {
 
@@ -15,6 +15,9 @@ struct Cpu {
   template <class T>
   using Pointer = T*;
   using Queue = cpu::Queue;
+  /// Sums of float are rounded to nearest, so that updates of float need no double (see cuda/cuda.hpp).
+  static constexpr bool has_side = false;  // Queue::side() is a queue of its own
+  static constexpr bool float_sums_lean = false;
 };
 
 }  // namespace qrane::backend
