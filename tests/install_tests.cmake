@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The library as other projects use it: installed, included, linked, shared. Needs the whole tree built.
+# The library as other projects use it: installed, included, linked, shared; and how its files are hardened. Needs the
+# whole tree built.
 add_test(NAME install.examples
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install_test.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
 if(TARGET qrane_shared)
@@ -15,5 +16,13 @@ if(TARGET qrane_shared)
   target_link_libraries(shared_c_test PRIVATE qrane_shared m)
   add_test(NAME shared.c COMMAND shared_c_test)
   set_tests_properties(shared.exports shared.c PROPERTIES LABELS package)
+endif()
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT QRANE_SANITIZE)
+  qrane_add_test(hardening_test LABELS package)
+  if(TARGET qrane_shared AND TARGET qrane_command)
+    add_test(NAME hardening.files COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/hardening_test.sh
+      $<TARGET_FILE:qrane_command> $<TARGET_FILE:qrane_shared>)
+    set_tests_properties(hardening.files PROPERTIES LABELS package SKIP_RETURN_CODE 77)
+  endif()
 endif()
 set_tests_properties(install.examples PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 LABELS package)

@@ -87,9 +87,6 @@ void for_columns(const DeviceMatrix<Cpu, T>& a, ThreadPool& workers,
   });
 }
 
-double add(double a, double b) { return a + b; }
-double larger_or_nan(double a, double b) { return (a != a || a > b) ? a : b; }
-
 }  // namespace
 
 Queue::Queue(int threads, std::int64_t memory_limit_bytes) : pool_(std::make_shared<Pool>()) {
