@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #if QRANE_WITH_CUDA
+#include <cuda_runtime_api.h>
+
 #include "cuda/whole.hpp"
 
 namespace qrane::backend::test {

@@ -87,6 +87,7 @@ void for_columns(const DeviceMatrix<Cpu, T>& a, ThreadPool& workers,
   });
 }
 
+
 }  // namespace
 
 Queue::Queue(int threads, std::int64_t memory_limit_bytes) : pool_(std::make_shared<Pool>()) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda/queue/launch.hpp"
-#include "cuda/queue/queue.hpp"
+#include "cuda/whole.hpp"
 #include "vocabulary/front_tiles.hpp"
 
 namespace qrane::backend::cuda {

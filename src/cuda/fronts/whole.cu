@@ -32,7 +32,7 @@ __host__ __device__ std::int64_t blocked_capacity(std::int64_t rows, std::int64_
   return most;
 }
 
-constexpr int most_blocked_rows = static_cast<int>(most_whole_rows<Cuda>);
+constexpr int most_blocked_rows = static_cast<int>(front_whole_rows);
 
 /// How fronts of a class are worked on. slabs: of 32 rows, that a warp's registers hold.
 template <int warps_, int slabs_, int blocks_>

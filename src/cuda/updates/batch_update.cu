@@ -8,7 +8,7 @@
 #include "cuda/updates/batch_update_block.cuh"
 
 namespace qrane::backend::cuda {
-namespace batch_update {
+namespace changes {
 namespace {
 
 constexpr std::size_t most_bytes = 110 * 1024;  // two blocks on a multiprocessor
@@ -113,11 +113,11 @@ struct ColumnsOut {
 };
 
 }  // namespace
-}  // namespace batch_update
+}  // namespace changes
 
 template <class T>
 bool takes_batch_update(const Queue&, Index m, Index n, Index p, T) {
-  using namespace batch_update;
+  using namespace changes;
   if (n > most_cols || p > most_carried || n < 1 || m > (1 << 14)) return false;
   const int carried = p <= most_carried / 2 ? most_carried / 2 : most_carried;
   return sizeof(T) * Space<T>::elements(static_cast<int>(m), static_cast<int>(n), carried, true) <= most_bytes;
@@ -132,9 +132,9 @@ void batch_update(const Queue& queue, const BatchUpdate<Cuda, T>& task) {
   if (task.p == 0 || task.r.count == 0 || task.r_after.cols == 0) return;
   using Change = typename BatchUpdate<Cuda, T>::Change;
   switch (task.change) {
-    case Change::rows_in: return batch_update::run<batch_update::RowsIn>(launch, task);
+    case Change::rows_in: return changes::run<changes::RowsIn>(launch, task);
     case Change::rows_out: return launch_batch_rows_out(launch, task);
-    default: return batch_update::run<batch_update::ColumnsOut>(launch, task);
+    default: return changes::run<changes::ColumnsOut>(launch, task);
   }
 }
 

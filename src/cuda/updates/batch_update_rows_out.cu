@@ -11,7 +11,7 @@
 #include "cuda/updates/batch_update_block.cuh"
 
 namespace qrane::backend::cuda {
-namespace batch_update {
+namespace changes {
 namespace {
 
 /// Sums over the block of P numbers of every thread, in all of them.
@@ -276,11 +276,11 @@ struct RowsOut {
 };
 
 }  // namespace
-}  // namespace batch_update
+}  // namespace changes
 
 template <class T>
 void launch_batch_rows_out(const Launch& launch, const BatchUpdate<Cuda, T>& task) {
-  batch_update::run<batch_update::RowsOut>(launch, task);
+  changes::run<changes::RowsOut>(launch, task);
 }
 
 template void launch_batch_rows_out(const Launch&, const BatchUpdate<Cuda, float>&);

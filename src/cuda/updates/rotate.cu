@@ -227,7 +227,7 @@ void make_rotations(const Queue& queue, const Rotations<Cuda, T>& task) {
     if constexpr (w == 1)
       make_front_kernel<T><<<1, front_threads, 0, launch.stream>>>(launch.condition, task);
     else
-      make_rotations_kernel<T, w> < <<1, w * w<32 ? 32 : w * w, 0, launch.stream>>>(launch.condition, task);
+      make_rotations_kernel<T, w><<<1, (w * w < 32 ? 32 : w * w), 0, launch.stream>>>(launch.condition, task);
   });
   check_launch("make_rotations kernel");
 }

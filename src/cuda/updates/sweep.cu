@@ -279,7 +279,6 @@ void run_by_carry(const Launch& launch, const Sweep<Cuda, T>& task, double* chai
 
 }  // namespace
 
-template <>
 void sweep(const Queue& queue, const Sweep<Cuda, double>& task) {
   const Launch launch(queue);
   run_by_carry(launch, task, task.h);
