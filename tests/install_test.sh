@@ -115,7 +115,14 @@ make -C "$work/examples/c_solve"
 "$work/examples/c_solve/c_solve" >"$work/c_solve"
 cat "$work/c_solve"
 expect "$work/c_solve" '^z = 2\.0000 \+ -0\.5000 x \+ 0\.2500 y, rank 3 of 3'
-# shellcheck disable=SC2046  # flags are words
+# shellcheck disable=SC2046,SC2086  # flags are words
 c++ -std=c++20 $(pkg-config --cflags qrane) "$work/readme/main.cpp" -o "$work/by_pkgconfig" $(pkg-config --libs qrane)
+# shellcheck disable=SC2046
+if c++ -std=c++17 -Wfatal-errors $(pkg-config --cflags qrane) -c "$work/readme/main.cpp" -o "$work/o" 2>"$work/old"
+then
+  echo "C++17 was accepted"
+  exit 1
+fi
+expect "$work/old" 'compile with -std=c\+\+20'
 "$work/by_pkgconfig" >"$work/by_pkgconfig.output"
 expect "$work/by_pkgconfig.output" '^2\.000 -1\.000 3\.000, rank 3 of 3$'

@@ -2,12 +2,12 @@
 // The one exception type of qrane. Nothing in the library calls exit or prints.
 #pragma once
 
+#include <qrane/version.hpp>
+
 #include <cstdint>
 #include <sstream>
 #include <stdexcept>
 #include <string>
-
-#include <qrane/export.h>
 
 namespace qrane {
 

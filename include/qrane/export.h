@@ -3,7 +3,7 @@
 #ifndef QRANE_EXPORT_H
 #define QRANE_EXPORT_H
 
-#if defined(__cplusplus)
+#if defined(__cplusplus) && __cplusplus >= 201103L && defined(__GNUC__)
 #define QRANE_API [[gnu::visibility("default")]]
 #elif defined(__GNUC__)
 #define QRANE_API __attribute__((visibility("default")))
