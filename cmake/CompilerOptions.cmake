@@ -39,9 +39,9 @@ foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)
     add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:${flag}>)
   endif()
 endforeach()
-# It needs an optimized build. Some distributions define it already.
-add_compile_options($<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE>
-  $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<NOT:$<CONFIG:Debug>>>:-D_FORTIFY_SOURCE=2>)
+# Needs an optimized build. Some distributions define it already.
+set(optimized $<AND:$<COMPILE_LANGUAGE:C,CXX>,$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>)
+add_compile_options("$<${optimized}:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   add_link_options(LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
 endif()
