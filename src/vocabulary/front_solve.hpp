@@ -110,7 +110,7 @@ struct FrontReflect {
   Pointer<T> products{};  // scratch: panel x cols numbers for every task of a launch
 };
 
-// The kernels; optional. A backend that has them offers, as members of its queue, T its scalar:
+// The operations, which every backend has; the first argument is the queue:
 //
 //   copy_lines(CopyLines), sum_lines(SumLines), norm_lines(NormLines)
 //   solve_front_rows(f, FrontTasks<B, FrontBlock>, op)     a block of at most front_block_rows rows, its triangle at
