@@ -12,7 +12,9 @@ if(TARGET qrane_command)
   find_program(QRANE_TEST_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH VALIDATOR qrane_python_has_numpy)
   find_program(QRANE_TEST_PYTHON python3 VALIDATOR qrane_python_has_numpy REQUIRED)
   foreach(test cli_test.Matrices cli_bad_input_test.BadInput cli_update_test.Changes cli_update_test.BadInput
-      cli_sparse_test.Analyze cli_sparse_test.Long cli_background_test.Background cli_background_test.Interrupt)
+      cli_sparse_test.Analyze cli_sparse_test.Long cli_background_test.Background cli_background_test.Interrupt
+      cli_files_test.Overwrite cli_files_test.BadFiles cli_files_test.Streams cli_files_test.Failures
+      cli_video_test.Names cli_video_test.Live cli_video_test.Results)
     string(REPLACE "." ";" parts ${test})
     list(GET parts 0 file)
     list(GET parts 1 suite)
