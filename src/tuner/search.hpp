@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tuning/trials.hpp"
-#include "tuning/tuner.hpp"
+#include "tuner/trials.hpp"
+#include "tuner/tuner.hpp"
 
 namespace qrane::tuning {
 

@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "api/engine.hpp"
-#include "tuning/search.hpp"
+#include "tuner/search.hpp"
 #include "update/cost.hpp"
 
 namespace qrane::tuning {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "tuning/search.hpp"
+#include "tuner/search.hpp"
 
 namespace qrane::tuning {
 

@@ -2,7 +2,7 @@
 // All matrices are windows of one flat buffer, filled once with a repeated sequence of random numbers whose length is
 // prime: a column is the sequence from another place, so every window is as well conditioned as random numbers are,
 // and the host knows each element without keeping the matrix.
-#include "tuning/trials.hpp"
+#include "tuner/trials.hpp"
 
 #include <algorithm>
 #include <cmath>

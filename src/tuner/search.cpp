@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Block shapes: one parameter after the other, each candidate on all cases.
-#include "tuning/search.hpp"
+#include "tuner/search.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of the searches, and the matrices they are made on: as large as the device does in a fraction of a second.
-#include "tuning/tuner.hpp"
+#include "tuner/tuner.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "api/engine.hpp"
-#include "tuning/search.hpp"
+#include "tuner/search.hpp"
 
 namespace qrane::tuning {
 
