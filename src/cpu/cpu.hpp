@@ -16,7 +16,8 @@ struct Cpu {
   using Pointer = T*;
   using Queue = cpu::Queue;
   /// Sums of float are rounded to nearest, so that updates of float need no double (see cuda/cuda.hpp).
-  static constexpr bool has_side = false;  // Queue::side() is a queue of its own
+  static constexpr bool has_side = false;     // Queue::side() is a queue of its own
+  static constexpr bool reaches_host = true;  // kernels read and write Queue::allocate_host's memory
   static constexpr bool float_sums_lean = false;
 };
 

@@ -42,7 +42,8 @@ struct OpenCL {
   using Pointer = opencl::Pointer<T>;
   using Queue = opencl::Queue;
   /// Sums of float are rounded to nearest, so that updates of float need no double (see cuda/cuda.hpp).
-  static constexpr bool has_side = false;  // Queue::side() is a queue of its own
+  static constexpr bool has_side = false;      // Queue::side() is a queue of its own
+  static constexpr bool reaches_host = false;  // kernels read and write Queue::allocate_host's memory
   static constexpr bool float_sums_lean = false;
 };
 

@@ -86,7 +86,7 @@ class DeviceNumeric final : public Factors<T> {
   Backend backend() const override { return backend_from_string(B::name); }
   Index moved_bytes() const override { return moved_bytes_; }
   int stages() const override { return memory_.plan.stages(); }
-  DeviceUses<T>* device_uses() override {
+  FactorUses<T>* device_uses() override {
     if (planned_rhs_ < 0 || !memory_.reaches_r() || !fits_solve_lists(*symbolic_)) return nullptr;
     if (!uses_) {
       const Index limit = options_.memory_limit_bytes;
