@@ -153,7 +153,7 @@ class DeviceNumeric final : public Factors<T> {
     if (!options_.keep_q || q_on_host_) return;
     if (!memory_.plan.staged()) {
       bytes_ += memory_.make_room_for_q(queue_);
-      download_later(queue_, memory_.storage(), memory_.host_images(), memory_.plan.storage_size);
+      queue_.download_later(memory_.storage(), memory_.host_images(), memory_.plan.storage_size);
       queue_.synchronize();
     }
     results_.fetch_panels(queue_, tables_.fronts, memory_, stored_);
@@ -188,7 +188,7 @@ class DeviceNumeric final : public Factors<T> {
     fronts.exponents = exponents_.empty() ? Pointer<std::int32_t>{} : tables_.exponents;
     upload(rhs, fronts.rhs, symbolic_->rows * fronts.rhs_cols);
     fronts.tolerance = tolerance_;
-    if constexpr (DeviceRounds<B, T>::records) {
+    if (B::records) {
       upload(&tolerance_, tables_.tolerance, 1);
       fronts.device_tolerance = tables_.tolerance;
     }
