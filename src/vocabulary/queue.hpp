@@ -19,9 +19,8 @@
 //                                it gets, or have been followed by it; the flag must not depend on it.
 //   limits(T{})                  Limits for a scalar
 //   side()                       a second queue of the same device, always the same one; may be this one
-//   lane(number, urgent)         queue `number` beside this one, for kernels and copies alone; may be this one. A
-//   number
-//                                is always urgent or never; urgent ones go first where both have work.
+//   lane(number, urgent)         queue `number` beside this one, for kernels and copies alone; may be this one. The
+//                                same number is always urgent or never; urgent ones go first where both have work.
 //   follow(queue)                later work of this queue runs after all that the other has been given so far
 //   Mark, mark(m), follow(m)     a place in a queue's work, made where there is none, that other queues can follow
 //   recorded(work, products)     a Recording of what `work` gives to the queue that it is called with and to lanes that
