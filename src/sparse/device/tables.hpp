@@ -66,8 +66,7 @@ class DeviceTables {
       case FrontStep::narrow:
       case FrontStep::closing:
       case FrontStep::wide: return update_fronts(queue, fronts, tasks(updates_));
-      case FrontStep::pair:
-        update_fronts_pair(queue, fronts, tasks(updates_));
+      case FrontStep::pair: update_fronts_pair(queue, fronts, tasks(updates_));
     }
   }
 
