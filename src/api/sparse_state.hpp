@@ -37,6 +37,7 @@ template <class T>
 class SparseFactorState {
   using Wide = long double;  // squares of what is finite stay finite
   static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+  static std::size_t elements(Index rows, Index cols) { return at(backend::elements_of<T>(rows, cols)); }
   static Wide square(T x) { return static_cast<Wide>(x) * static_cast<Wide>(x); }
 
  public:
@@ -152,7 +153,7 @@ class SparseFactorState {
     Matrix<T> host = staged(c);
     const std::vector<Index> order = q_rows();
     const Index m = symbolic_->rows;
-    std::vector<T> w(at(m * c.cols));
+    std::vector<T> w(elements(m, c.cols));
     const auto& from = op == backend::Op::transpose ? symbolic_->row_perm : order;
     const auto& to = op == backend::Op::transpose ? order : symbolic_->row_perm;
     // user's row row_perm[k] is row k of S; row i of QᵀC is row order[i] of S
@@ -182,7 +183,7 @@ class SparseFactorState {
     if (on_device(FactorUse::solve, b.cols, b.memory, [&](auto& uses) { solution = uses.solve(b); })) return solution;
     const Index n = b.cols, cols = symbolic_->cols;
     const std::vector<T> w = permuted_rows(b);
-    std::vector<T> x(at(cols * n)), y(at(numeric_->rank() * n));
+    std::vector<T> x(elements(cols, n)), y(elements(numeric_->rank(), n));
     if (numeric_->options().keep_q) {
       std::vector<T> c = w;
       numeric_->apply(backend::Op::transpose, c.data(), n);
@@ -210,7 +211,7 @@ class SparseFactorState {
     sparse::SparseSolution<T> solution;
     if (!on_device(FactorUse::solve_riding, rhs_cols_, rhs_memory_,
                    [&](auto& uses) { solution = uses.solve_riding(rhs_memory_); })) {
-      std::vector<T> x(at(symbolic_->cols * rhs_cols_)), y(at(numeric_->rank() * rhs_cols_));
+      std::vector<T> x(elements(symbolic_->cols, rhs_cols_)), y(elements(numeric_->rank(), rhs_cols_));
       numeric_->gather_r_rows(rhs_.data(), y.data(), rhs_cols_);
       numeric_->solve_r(y.data(), x.data(), rhs_cols_);
       solution = finish_x(x, rhs_cols_, rhs_memory_);
@@ -237,7 +238,7 @@ class SparseFactorState {
       return solution;
     const Index n = b.cols;
     const Matrix<T> host = staged(b);
-    std::vector<T> z(at(s.cols * n)), y(at(numeric_->rank() * n)), w(at(s.rows * n));
+    std::vector<T> z(elements(s.cols, n)), y(elements(numeric_->rank(), n)), w(elements(s.rows, n));
     for (Index j = 0; j < n; ++j)
       for (Index k = 0; k < s.cols; ++k) z[at(k + j * s.cols)] = scaled(host(s.col_perm[at(k)], j), k);
     std::vector<T> left = z;
@@ -362,7 +363,7 @@ class SparseFactorState {
 
   std::vector<T> permuted_rows(MatrixView<const T> b) const {
     const Matrix<T> host = staged(b);
-    std::vector<T> w(at(b.rows * b.cols));
+    std::vector<T> w(elements(b.rows, b.cols));
     for (Index j = 0; j < b.cols; ++j)
       for (Index k = 0; k < b.rows; ++k) w[at(k + j * b.rows)] = host(symbolic_->row_perm[at(k)], j);
     return w;
@@ -411,7 +412,7 @@ class SparseFactorState {
 
   std::vector<T> times_transpose(const std::vector<T>& w, Index n) const {
     const Symbolic& s = *symbolic_;
-    std::vector<T> z(at(s.cols * n), T(0));
+    std::vector<T> z(elements(s.cols, n), T(0));
     for (Index j = 0; j < n; ++j)
       s.for_each_row([&](Index k, Index first, Index last, auto column) {
         for (Index p = first; p < last; ++p)
