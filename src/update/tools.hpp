@@ -113,10 +113,10 @@ class Tools {
   std::vector<UpdateStage> stages() {
     std::vector<UpdateStage> out;
     for (std::size_t i = 1; i < marks_.size(); ++i) {
-      const auto [name, mark] = marks_[i];
+      const auto name = marks_[i].first;  // clang 14 captures no structured bindings
       const auto known = std::find_if(out.begin(), out.end(), [&](const UpdateStage& s) { return s.name == name; });
       UpdateStage& stage = known == out.end() ? out.emplace_back(UpdateStage{name, 0}) : *known;
-      stage.ms += queue.elapsed_ms(marks_[i - 1].second, mark);
+      stage.ms += queue.elapsed_ms(marks_[i - 1].second, marks_[i].second);
     }
     return out;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Panels of QR. Every backend has factor, factor_tree, apply_qt_h, apply_qt_tree (the kernels of Anderson, Ballard, Demmel,
-// Keutzer, "Communication-Avoiding QR Decomposition for GPUs", IPDPS 2011, section IV) and reconstruct.
+// Panels of QR. Every backend has factor, factor_tree, apply_qt_h, apply_qt_tree (the kernels of Anderson, Ballard,
+// Demmel, Keutzer, "Communication-Avoiding QR Decomposition for GPUs", IPDPS 2011, section IV) and reconstruct.
 //
 //   factor(queue, panel), factor_tree(queue, panel)
 //   apply_qt_h(queue, apply), apply_qt_tree(queue, apply)

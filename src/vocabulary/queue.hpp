@@ -9,12 +9,13 @@
 //   upload(source, p, n)         host to device; `source` may be reused on return
 //   download(p, target, n)       device to host; waits
 //   synchronize()                waits; earlier faults surface here as Error{device}
-//   when(flag)                   the same queue with a condition: operations given to it do nothing unless *flag != 0 when
+//   when(flag)                   the same queue with a condition: operations given to it do nothing unless *flag != 0
+//   when
 //                                they run. gemm and trsm need not take a condition: no fall-back uses them.
 //   limits(T{})                  Limits for a scalar
 //   side()                       a second queue of the same device, always the same one; may be this one
-//   follow(queue)                what this queue is given from now on runs after all that the other has been given so far
-//   record(), elapsed_ms(a, b)   time marks, for benchmarks
+//   follow(queue)                what this queue is given from now on runs after all that the other has been given so
+//   far record(), elapsed_ms(a, b)   time marks, for benchmarks
 //
 // Operations are asynchronous where the backend is. None allocates or waits unless its page says so.
 #pragma once
@@ -36,7 +37,7 @@ struct Limits {
   std::int32_t units = 0;         // multiprocessors, where absorb exists
   std::int32_t max_cholesky = 0;  // largest n of guarded_cholesky; 0 when the backend has no double
   bool has_double = true;
-  // Optional kernels of batches; 0 where there is none.
+  // Batches; 0 where the backend has no kernels of its own.
   std::int32_t small_elements = 0;        // factor_small: rows x (8, 16 or 32 columns) of one matrix, at most
   std::int32_t small_rows = 0;            // and its rows
   std::int32_t whole_panel_elements = 0;  // factor_panel: rows, rounded up to a power of two, x columns, at most
@@ -61,8 +62,6 @@ struct Limits {
   std::int64_t front_whole_elements = 0;    // factor_whole_fronts: rows_bound x (cols + rhs_cols) of one front
   std::int64_t front_whole_rows = std::numeric_limits<std::int64_t>::max();  // and its rows_bound
 };
-
-
 
 /// work(q) queues what is done only where *flag != 0 at this place in the queue's work; the flag stays as it is until
 /// then.
