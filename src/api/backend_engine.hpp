@@ -263,7 +263,7 @@ class QRStateOf final : public QRState<T> {
     if (!f_.keeps_reflectors()) {
       if (staging_.bytes() == 0)
         staging_ = dense::Buffer<B>(
-            f_.queue(), std::max<Index>(first.rows, 1) * first.cols * a.count * static_cast<Index>(sizeof(T)));
+            f_.queue(), backend::bytes_of(std::max<Index>(first.rows, 1), first.cols, a.count, sizeof(T)));
       const Index ld = std::max<Index>(first.rows, 1);
       target = {staging_.template as<T>(), first.rows, first.cols, ld, ld * first.cols, a.count};
     }

@@ -86,14 +86,14 @@ class DeviceLines {
       carve(carver, count);
     }
     void carve(dense::Carver<B>& carver, const GroupLines& count) {
-      rows = carver.template take<T>(count.rows * cols);
-      partials = carver.template take<double>(2 * norm_parts * cols);
-      x = carver.template take<T>(count.x * cols);
-      y = carver.template take<T>(count.y * cols);
-      z = carver.template take<T>(count.z * cols);
-      w = carver.template take<T>(count.w * cols);
-      total = carver.template take<T>(count.total * cols);
-      products = carver.template take<T>(count.products * cols);
+      rows = carver.template take<T>(backend::elements_of<T>(count.rows, cols));
+      partials = carver.template take<double>(backend::elements_of<double>(2 * norm_parts, cols));
+      x = carver.template take<T>(backend::elements_of<T>(count.x, cols));
+      y = carver.template take<T>(backend::elements_of<T>(count.y, cols));
+      z = carver.template take<T>(backend::elements_of<T>(count.z, cols));
+      w = carver.template take<T>(backend::elements_of<T>(count.w, cols));
+      total = carver.template take<T>(backend::elements_of<T>(count.total, cols));
+      products = carver.template take<T>(backend::elements_of<T>(count.products, cols));
     }
     Index cols;
     dense::Buffer<B> memory;

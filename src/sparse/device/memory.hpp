@@ -55,8 +55,8 @@ class DeviceMemory {
   }
 
   void allocate(const Queue& queue) {
-    storage_ = dense::Buffer<B>(queue, plan.storage_size * scalar);
-    if (!plan.staged()) r_ = dense::Buffer<B>(queue, plan.r_size * scalar);
+    storage_ = dense::Buffer<B>(queue, backend::bytes_of(plan.storage_size, 1, 1, sizeof(T)));
+    if (!plan.staged()) r_ = dense::Buffer<B>(queue, backend::bytes_of(plan.r_size, 1, 1, sizeof(T)));
     host_r_ = HostMemory<B, T>(queue, plan.r_size);
     host_images_ = HostMemory<B, T>(queue, plan.staged() ? plan.images_size : 0);
     host_blocks_ = HostMemory<B, T>(queue, plan.blocks_size);

@@ -33,7 +33,7 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
 
   /// The rows of a user's matrix in the order of S.
   std::vector<T> permuted_rows(MatrixView<const T> b) const {
-    std::vector<T> rows(at(b.rows * b.cols));
+    std::vector<T> rows(at(backend::elements_of<T>(b.rows, b.cols)));
     take(user(b), s().row_perm, rows, b.cols);
     return rows;
   }
