@@ -140,7 +140,7 @@ class Tools {
       std::vector<backend::BlockTask> host;
       for (Index i = 0; i < longer; ++i)
         host.push_back({0, i * t_elements(cols), static_cast<std::int32_t>(i), static_cast<std::int32_t>(rows), 0, 0,
-                        static_cast<std::int32_t>(cols), -1});
+                        static_cast<std::int32_t>(cols)});
       Buffer<B> memory(queue, longer * static_cast<Index>(sizeof(backend::BlockTask)));
       queue.upload(host.data(), memory.template as<backend::BlockTask>(), longer);
       list = {std::move(memory), longer};

@@ -57,9 +57,9 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
   template <class Work>
   void in_groups(Index cols, const GroupNeeds& needs, Work work) {
     if (cols == 0) return;
-    Group g{.cols = cols, .rows = std::vector<T>(at(s().rows * cols)), .x = {}, .total = {}, .y = {}, .z = {}};
-    if (needs.r) g.x.resize(at(s().cols * cols)), g.y.resize(at(factors_.rank() * cols));
-    if (needs.rt) g.z.resize(at(s().cols * cols));
+    Group g{.cols = cols, .rows = std::vector<T>(at(backend::elements_of<T>(s().rows, cols))), .x = {}, .total = {}, .y = {}, .z = {}};
+    if (needs.r) g.x.resize(at(backend::elements_of<T>(s().cols, cols))), g.y.resize(at(backend::elements_of<T>(factors_.rank(), cols)));
+    if (needs.rt) g.z.resize(at(backend::elements_of<T>(s().cols, cols)));
     work(Index{0}, g);
   }
   /// A column-major copy in host memory.
