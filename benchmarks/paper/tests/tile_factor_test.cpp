@@ -8,6 +8,8 @@
 
 #include "paper/tiles/cpu.hpp"
 #if QRANE_WITH_CUDA
+#include <cuda_runtime_api.h>
+
 #include "paper/tiles/cuda.hpp"
 #endif
 #include "paper/tiles/tile_factor.hpp"
