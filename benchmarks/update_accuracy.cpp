@@ -23,8 +23,7 @@ Doubles widened(const Matrix<T>& a) {
   Doubles out(static_cast<std::size_t>(a.rows() * a.cols()));
 #pragma omp parallel for schedule(static)
   for (Index j = 0; j < a.cols(); ++j)
-    for (Index i = 0; i < a.rows(); ++i)
-      out[static_cast<std::size_t>(i + j * a.rows())] = static_cast<double>(a(i, j));
+    for (Index i = 0; i < a.rows(); ++i) out[static_cast<std::size_t>(i + j * a.rows())] = static_cast<double>(a(i, j));
   return out;
 }
 
@@ -55,17 +54,15 @@ double loss_of_orthogonality(const Doubles& q, Index m, Index k) {
   cblas_dsyrk(CblasColMajor, CblasUpper, CblasTrans, cols, rows, 1, q.data(), rows, 0, gram.data(), cols);
   for (Index j = 0; j < k; ++j) {
     gram[static_cast<std::size_t>(j + j * k)] -= 1;
-    for (Index i = 0; i < j; ++i)
-      gram[static_cast<std::size_t>(j + i * k)] = gram[static_cast<std::size_t>(i + j * k)];
+    for (Index i = 0; i < j; ++i) gram[static_cast<std::size_t>(j + i * k)] = gram[static_cast<std::size_t>(i + j * k)];
   }
   return two_norm(gram, k, k);
 }
 
 /// ‖Q R - A‖_2 / ‖A‖_2, `norm` = ‖A‖_2; A is overwritten.
 double backward_error(const Doubles& q, const Doubles& r, Doubles& a, double norm, Index m, Index k, Index n) {
-  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m), static_cast<int>(n),
-              static_cast<int>(k), 1, q.data(), static_cast<int>(m), r.data(), static_cast<int>(k), -1, a.data(),
-              static_cast<int>(m));
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k),
+              1, q.data(), static_cast<int>(m), r.data(), static_cast<int>(k), -1, a.data(), static_cast<int>(m));
   return two_norm(a, m, n) / norm;
 }
 
@@ -82,8 +79,7 @@ double distance(const Matrix<T>& x, const Matrix<T>& reference) {
 template <class T>
 void UpdateCases<T>::measure_accuracy(const UpdateShape& update, UpdateCase& result) {
   const Context& context = session_.context();
-  QR<T>& f = factored(update);
-  refresh(f);
+  factored(update);
   const UpdatedMatrix<T> matrix(session_, update, a_, b_);
   Options options;
   options.q = update.form;
@@ -91,12 +87,16 @@ void UpdateCases<T>::measure_accuracy(const UpdateShape& update, UpdateCase& res
   const Matrix<T> after = context.to_host(matrix.after());
   const Doubles a_after = widened(after);
   const double norm = two_norm(a_after, after.rows(), after.cols());
-  for (const UpdateMethod method : update.methods) {
-    note(update, to_string(method));
+  for (const UpdateWay way : update.ways) {
+    note(update, to_string(way));
     UpdateTime one;
-    one.method = to_string(method);
+    one.method = to_string(way);
     try {
-      one.ran = to_string(matrix.forward(f, method).method);
+      const UpdateSubject<T> by = subject(update, way);
+      QR<T>& f = by.f;
+      refresh(f);
+      const UpdateReport said = by.forward(matrix);
+      one.ran = by.paper == nullptr ? to_string(said.method) : one.method;
       const Matrix<T> q = context.to_host(f.q()), r = context.to_host(f.r());
       const Doubles wide_q = widened(q), wide_r = widened(r);
       Doubles wide_a = a_after;

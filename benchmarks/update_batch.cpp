@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of a batch: one call for all of its matrices. Rows are taken back by the opposite update, outside of the time;
-// where columns go the factorizations are made anew, since those cannot come back. Against it BatchQR::refactor of the
-// updated matrices, in the same form. What is there before and after are parts of one batch of larger matrices in device
-// memory. Errors: the worst of the first, the middle and the last matrix.
+// Updates of a batch: one call for all of its matrices. Rows are taken back by the opposite update, outside of the
+// time; where columns go the factorizations are made anew, since those cannot come back. Against it BatchQR::refactor
+// of the updated matrices, in the same form. What is there before and after are parts of one batch of larger matrices
+// in device memory. Errors: the worst of the first, the middle and the last matrix.
 #include <algorithm>
 
 #include "update_cases.hpp"
@@ -28,12 +28,12 @@ void UpdateCases<T>::time_batch(const UpdateShape& update, UpdateCase& result) {
   options.q = update.form;
   note(update, "batch");
   UpdateTime time;
-  time.method = to_string(update.methods.front());
+  time.method = to_string(UpdateMethod::automatic);
   BatchQR<T> f = qr<T>(context, old, options);
   BatchUpdateReport said;
   for (int run = -2; run < 7 && !session_.interrupted(); ++run) {
     const double ms = session_.time_ms([&] {
-      said = in                                       ? f.insert_rows(before.rows, block)
+      said = in                                     ? f.insert_rows(before.rows, block)
              : update.change == Change::delete_rows ? f.delete_rows(0, p, block)
                                                     : f.delete_columns(0, p);
     });

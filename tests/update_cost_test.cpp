@@ -93,7 +93,6 @@ TEST(UpdateCost, WhatAFormCannotDoIsExcludedForAReason) {
   EXPECT_NE(of(cost(shape(Change::delete_rows, QForm::thin, 42, 40, 0, 4)), UpdateMethod::cholesky).excluded, "");
   EXPECT_EQ(of(cost(shape(Change::rank_k, QForm::none, 500, 40, 0, 4, true)), UpdateMethod::refactor).excluded, "");
   EXPECT_NE(of(cost(shape(Change::rank_k, QForm::none, 500, 40, 0, 4, true)), UpdateMethod::orthogonal).excluded, "");
-  EXPECT_NE(of(cost(shape(Change::rank_k, QForm::thin, 500, 40, 0, 4)), UpdateMethod::paper).excluded, "");
 }
 
 /// More rows, columns and p never make a method cheaper; a change further right never makes one dearer.
