@@ -4,4 +4,6 @@
 if(QRANE_WITH_OPENCL)
   qrane_add_test(kernels_opencl_test TIMEOUT 600 LABELS opencl LIBRARIES OpenCL::OpenCL)
   target_compile_definitions(kernels_opencl_test PRIVATE QRANE_WITH_OPENCL=1)
+  qrane_add_test(opencl_structs_test TIMEOUT 300 LABELS opencl LIBRARIES OpenCL::OpenCL)
+  target_compile_definitions(opencl_structs_test PRIVATE QRANE_WITH_OPENCL=1)
 endif()
