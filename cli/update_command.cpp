@@ -254,7 +254,7 @@ Command add_update_command(CLI::App& parent) {
   app->add_option("--q", options->q, "write the updated Q here")->type_name("FILE");
   app->add_option("--x", options->x, "write the updated problem's solutions here")->type_name("FILE");
   app->add_option("--method", options->method,
-                  "automatic, orthogonal, cholesky, trailing, refactor, paper or paper_dense")
+                  "automatic, orthogonal, cholesky, trailing or refactor")
       ->type_name("NAME");
   app->add_flag("--lend", options->lend, "lend the changed matrix, so that factoring it anew may be the choice");
   app->add_flag("--explain", options->explain, "print all methods with their predicted times, and the measured one");
