@@ -14,7 +14,9 @@ if(TARGET qrane_command)
     message(FATAL_ERROR "The tests need a Python with NumPy: install python3-numpy, or use -DQRANE_TESTS=OFF")
   endif()
   foreach(test cli_test.Matrices cli_bad_input_test.BadInput cli_update_test.Changes cli_update_test.BadInput
-      cli_sparse_test.Analyze cli_sparse_test.Long cli_background_test.Background cli_background_test.Interrupt)
+      cli_sparse_test.Analyze cli_sparse_test.Long cli_background_test.Background cli_background_test.Interrupt
+      cli_files_test.Overwrite cli_files_test.BadFiles cli_files_test.Streams cli_files_test.Failures
+      cli_video_test.Names cli_video_test.Live cli_video_test.Results)
     string(REPLACE "." ";" parts ${test})
     list(GET parts 0 file)
     list(GET parts 1 suite)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What front_update.cu (one panel) and front_update_pair.cu (two at once) share: the tiles of V and C in shared memory,
+// What update.cu (one panel) and update_pair.cu (two at once) share: the tiles of V and C in shared memory,
 // their copies, and the two products.
 //
 // Shared memory: a column of a tile is 16 or 8 pieces of 16 bytes, piece p of column c at p ^ swizzle(c), so that all

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor and factor_tree: Householder QR of every block of a panel, one CTA per block (panel.cuh says how).
 // The two differ only in where a block's rows lie and in which of its elements are the panel's
-// (vocabulary/kernels.hpp).
+// (vocabulary/panels.hpp).
 //
 // After Anderson, Ballard, Demmel, Keutzer, "Communication-Avoiding QR Decomposition for GPUs" (IPDPS 2011),
 // section IV; the one-reduction column step and the scaling are this code's own.

@@ -323,7 +323,6 @@ struct Geometry {
   int buffer, bytes;  // the buffer in doubles
 };
 
-int compute_capability_major() { return device_attribute(cudaDevAttrComputeCapabilityMajor); }
 
 template <int seats>
 auto choose(bool both) {
@@ -341,7 +340,7 @@ int largest_cluster() {
   std::atomic<int>* const mine = device < most_devices ? &known[static_cast<std::size_t>(device)] : nullptr;
   if (mine != nullptr && *mine != 0) return *mine;
   int blocks = 1;
-  if (compute_capability_major() >= 9) {
+  if (has_clusters()) {
     const ClusterShape largest{dim3(most_blocks), 32 * jacobi::seat_warps, most_blocks,
                                shared_memory_limit() - static_bytes};
     blocks = runs_clusters(choose<1>(true), "small_svd kernel", largest) ? most_blocks : portable_cluster;
