@@ -7,6 +7,7 @@ if(TARGET qrane_paper)
   if(QRANE_WITH_CUDA)
     list(APPEND tile_backends cuda)
   endif()
-  qrane_add_test(tile_factor_test SOURCES ${paper_tests}/tile_factor_test.cpp LIBRARIES qrane_paper BACKENDS ${tile_backends})
+  qrane_add_test(tile_factor_test SOURCES ${paper_tests}/tile_factor_test.cpp LIBRARIES qrane_paper
+    BACKENDS ${tile_backends})
   target_compile_definitions(tile_factor_test PRIVATE QRANE_WITH_CUDA=$<BOOL:${QRANE_WITH_CUDA}>)
 endif()
