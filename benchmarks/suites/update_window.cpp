@@ -29,7 +29,7 @@ void UpdateCases<T>::time_window(const UpdateShape& update, UpdateCase& result) 
   time.method = to_string(UpdateMethod::automatic);
   Index first = 0;
   UpdateReport said;
-  const auto step = [&] {
+  const auto step = [&, m = m] {  // clang 14 captures no structured bindings
     UpdateOptions<T> in, out;
     in.queued = out.queued = true;
     out.removed = window(a, first, p), out.removed_b = window(b, first, p);
