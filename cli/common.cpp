@@ -9,6 +9,8 @@
 #include <cstring>
 #include <limits>
 
+#include "cpu/queue/blas_core.hpp"
+
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace qrane::cli {
@@ -113,6 +115,7 @@ Json describe(const Context& context, Precision precision) {
   return {{"qrane", QRANE_CLI_VERSION},
           {"backend", to_string(device.backend)},
           {"device", {{"index", device.index}, {"name", device.name}}},
+          {"blas_core", backend::cpu::blas_core().used},
           {"precision", to_string(precision)}};
 }
 

@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <io/matrix.hpp>
+#include <io/matrix_file.hpp>
 #include <qrane/context.hpp>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
@@ -107,6 +107,20 @@ class Resident {
   Matrix<T> copy_;
   MatrixView<const T> view_;
 };
+
+/// A file's matrix, finite, a sparse one converted to dense. Where that does not fit, the error says what does.
+template <class T>
+io::Dense<T> read_finite(const std::string& path) {
+  try {
+    io::Dense<T> a = io::read_dense<T>(path);
+    io::require_finite(path, a);
+    return a;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory || !io::probe_matrix(path).sparse) throw;
+    throw Error(error.code(), detail::concat(path, ": ", error.what(),
+                                             "; `qrane qr --sparse` and `qrane solve --sparse` keep it sparse"));
+  }
+}
 
 /// The matrix in host memory; moved when it is there already.
 template <class T>

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include <cli/blas.hpp>
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
 #include <cli/interrupt.hpp>
@@ -119,6 +120,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   const bool no_output = open_standard_streams();
+  restart_on_fitting_core(argv);
   clean_up_on_signals();
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // piped words come as they are said
   int status = exit_failure;

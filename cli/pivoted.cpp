@@ -23,8 +23,7 @@ io::Dense<T> permuted(const io::Dense<T>& a, const std::vector<Index>& columns) 
 
 template <class T>
 int factor(const PivotedRequest& request, const Context& context, Precision precision) {
-  const io::Dense<T> a = io::read_dense<T>(request.a);
-  io::require_finite(request.a, a);
+  const io::Dense<T> a = read_finite<T>(request.a);
   PivotOptions options;
   options.tolerance = request.tolerance;
   options.truncate = request.truncate;

@@ -110,8 +110,7 @@ Json report(const Words& say, const QrOptions& options, Mode mode, const Context
 
 template <class T>
 int factor(const QrOptions& options, Mode mode, const Context& context, Precision precision) {
-  const io::Dense<T> a = io::read_dense<T>(options.a);
-  io::require_finite(options.a, a);
+  const io::Dense<T> a = read_finite<T>(options.a);
   Options how;
   how.algorithm = algorithm_from_string(options.algorithm);
   how.q = q_form(mode);

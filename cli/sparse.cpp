@@ -89,6 +89,10 @@ Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
           {"dropped_norm", facts.dropped_norm}};
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 /// A factorization with a bar beside it, which ends at Ctrl-C.
 template <class T>
 sparse::Factor<T> with_bar(const sparse::Analysis& analysis, const sparse::SparseView<T>& a,
@@ -121,13 +125,16 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
   factor_options.q = sparse::KeepQ::discard;
   take(options.sparse, analyze_options, factor_options);
   const sparse::Analysis analysis = sparse::analyze(context, a.view(), analyze_options);
+  const auto analyzed = std::chrono::steady_clock::now();
   const sparse::Factor<T> f = with_bar(analysis, a.view(), factor_options, options.common.quiet);
+  const double set_up = seconds_since(analyzed) - f.facts().seconds;
 
   const Words say(options.common.quiet);
   say("matrix         ", options.a, ": ", shape(a.a.rows, a.a.cols), ", ", a.a.nonzeros(), " entries");
   say("device         ", describe_line(context, precision));
   say_analysis(say, analysis.facts());
   say_factor(say, f.facts());
+  say("set-up         ", brief(set_up), " s (memory, threads, on a device compiling kernels)");
   say_rank(say, f.facts(), std::min(f.rows(), f.cols()));
   if (!options.r.empty()) {
     sparse::SparseMatrix<T> r = f.r();
@@ -141,7 +148,7 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
     say("permutation    ", permutation.size(), " column indices in ", options.perm);
   }
   Json json = cli::describe(context, precision);
-  json.update({{"file", options.a}, {"rows", f.rows()}, {"cols", f.cols()}});
+  json.update({{"file", options.a}, {"rows", f.rows()}, {"cols", f.cols()}, {"set_up_seconds", set_up}});
   json.update(describe(analysis.facts(), f.facts()));
   write_json(options.common.json, json);
   return exit_success;
@@ -150,8 +157,7 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
 template <class T>
 int solve(const SparseSolveCommand& options, const Context& context, Precision precision) {
   const Loaded<T> a(options.a);
-  const io::Dense<T> b = io::read_dense<T>(options.b);
-  io::require_finite(options.b, b);
+  const io::Dense<T> b = read_finite<T>(options.b);
   const bool wide = a.a.rows < a.a.cols;
 
   const auto start = std::chrono::steady_clock::now();
@@ -172,6 +178,9 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - start).count();
   const double solve_seconds = std::chrono::duration<double>(now - factored).count();
+  const AnalysisFacts& facts = analysis.facts();
+  const double set_up = seconds - solve_seconds - f.facts().seconds - facts.order_seconds - facts.tree_seconds -
+                        facts.layout_seconds;  // so that the times add up
 
   const Words say(options.common.quiet);
   const MatrixView<const T> x = solution.x.view();
@@ -180,6 +189,8 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
   say("device         ", describe_line(context, precision));
   say_analysis(say, analysis.facts());
   say_factor(say, f.facts());
+  say("solution       ", brief(solve_seconds), " s");
+  say("set-up         ", brief(set_up), " s (memory, threads, on a device compiling kernels)");
   say("time           ", brief(seconds), " s in all");
   say_rank(say, f.facts(), solution.full);
   say("residual norm  ", norms_line(solution.residual_norms));
@@ -190,10 +201,7 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
                                  : "; many x fit equally well, and this one is zero in the columns that depend on "
                                    "the others"));
   }
-  if (!options.x.empty()) {
-    io::write_dense<T>(options.x, x);
-    say("x              ", shape(x.rows, x.cols), " in ", options.x);
-  }
+  deliver_solution<T>(say, options.x, x);
   Json json = cli::describe(context, precision);
   json.update({{"file", options.a},
                {"right_hand_side", options.b},
@@ -201,7 +209,8 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
                {"cols", a.a.cols},
                {"right_hand_sides", b.cols},
                {"seconds", seconds},
-               {"solve_seconds", solve_seconds}});
+               {"solve_seconds", solve_seconds},
+               {"set_up_seconds", set_up}});
   json.update(describe(analysis.facts(), f.facts()));
   json.update({{"residual_norms", solution.residual_norms},
                {"right_hand_side_norms", column_norms<T>(b.view())},

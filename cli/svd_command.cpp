@@ -31,8 +31,7 @@ std::string values_line(const Matrix<T>& s) {
 
 template <class T>
 int decompose(const SvdCommandOptions& options, const Context& context, Precision precision) {
-  const io::Dense<T> a = io::read_dense<T>(options.a);
-  io::require_finite(options.a, a);
+  const io::Dense<T> a = read_finite<T>(options.a);
   SvdOptions how;
   how.vectors = !options.u.empty() || !options.vt.empty();
   const Resident<T> resident(context, a);

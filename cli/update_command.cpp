@@ -64,11 +64,7 @@ struct Input {
 template <class T>
 Input<T> read_input(const UpdateCommandOptions& options, const ChangeWish& wish) {
   Input<T> in;
-  const auto read = [](const std::string& path) {
-    io::Dense<T> m = io::read_dense<T>(path);
-    io::require_finite(path, m);
-    return m;
-  };
+  const auto read = [](const std::string& path) { return read_finite<T>(path); };
   in.a = read(options.a);
   if (!wish.file.empty()) in.u = read(wish.file);
   check_change(wish, options.a, in.a.rows, in.a.cols, in.u.rows, in.u.cols);

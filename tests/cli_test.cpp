@@ -20,6 +20,8 @@
 #include <cli/suggest.hpp>
 #include <io/image.hpp>
 
+#include "cpu/queue/blas_core.hpp"
+
 namespace qrane::cli {
 namespace {
 
@@ -84,6 +86,23 @@ TEST(Words, BytesWithTheirUnits) {
   for (const char* text : {"", "-5", "4X", "G", "4GG", "1.5G", "99999999999999999999", "99999999T", "4 G", "iB"}) {
     EXPECT_THROW(parse_bytes("--memory-limit", text), Error) << text;
   }
+}
+
+TEST(BlasCore, IsComparedWithWhatTheProcessorHas) {
+  using backend::cpu::fitting_core;
+  using backend::cpu::leaves_features_unused;
+  const backend::cpu::CpuFeatures skylake{true, true, true, false}, haswell{true, true, false, false},
+      zen{true, true, true, true}, old{};
+  EXPECT_EQ(fitting_core(skylake), "SkylakeX");
+  EXPECT_EQ(fitting_core(haswell), "Haswell");
+  EXPECT_EQ(fitting_core(zen), "Zen");
+  EXPECT_EQ(fitting_core(old), "");
+  EXPECT_TRUE(leaves_features_unused("Prescott", skylake));
+  EXPECT_TRUE(leaves_features_unused("Haswell", skylake));
+  EXPECT_FALSE(leaves_features_unused("Cooperlake", skylake));
+  EXPECT_FALSE(leaves_features_unused("Haswell", zen));
+  EXPECT_FALSE(leaves_features_unused("Prescott", old));
+  EXPECT_FALSE(leaves_features_unused("Somethingnew", skylake));
 }
 
 TEST(Words, NamesOfPictures) {

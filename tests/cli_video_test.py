@@ -86,8 +86,9 @@ class Names(VideoCase):
         self.write("session.mp4", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\n")
         for name in ("list.mp4", "concat.mp4", "session.mp4"):
             self.bad("background", name, "--out", "out", words=[name, "not a video that ffmpeg can read"])
-        piped = subprocess.run([QRANE, "background", "-", "--out", "out", "--backend", "cpu"], cwd=self.dir, timeout=60,
-                               stdin=open(self.dir / "list.mp4"), capture_output=True, text=True)
+        with open(self.dir / "list.mp4") as stream:
+            piped = subprocess.run([QRANE, "background", "-", "--out", "out", "--backend", "cpu"], cwd=self.dir,
+                                   timeout=60, stdin=stream, capture_output=True, text=True)
         self.assertEqual(piped.returncode, 2, piped.stdout)
         self.assertIn("standard input: no frame could be decoded", piped.stderr)
 
