@@ -10,8 +10,8 @@
 
 #include "peer_client.hpp"
 #include "results.hpp"
-#include "sparse_problems.hpp"
-#include "suites.hpp"
+#include "suites/sparse_problems.hpp"
+#include "suites/suites.hpp"
 
 namespace qrane::bench {
 

@@ -13,7 +13,7 @@
 #include <io/input_file.hpp>
 
 #include "api/engine.hpp"
-#include "tuning/tuner.hpp"
+#include "tuner/tuner.hpp"
 #if QRANE_WITH_BENCH
 #include <benchmarks/machine.hpp>
 #endif

@@ -3,7 +3,7 @@
 // between, and memory that is kept is there for whoever needs it.
 #include <thread>
 
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 #include "dense/kept.hpp"
 #include "support/backends.hpp"
 #include "support/combos.hpp"

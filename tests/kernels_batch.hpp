@@ -3,15 +3,17 @@
 // for. Included by kernels_test.hpp.
 #pragma once
 
+#include "kernels_reflect.hpp"
+
 namespace qrane::backend::test {
 
 template <class B, class T>
 concept FactorsWholePanels = requires(typename B::Queue& q, WholePanel<B, T> task) {
-  q.factor_panel(task);
+  { factor_whole_panel(q, task) } -> std::same_as<void>;
 };
 template <class B, class T>
 concept FactorsSmall = requires(typename B::Queue& q, FactorSmall<B, T> task) {
-  q.factor_small(task);
+  { factor_small(q, task) } -> std::same_as<void>;
 };
 
 TYPED_TEST(Kernels, FactorsWholePanelsOfABatch) {
@@ -34,9 +36,9 @@ TYPED_TEST(Kernels, FactorsWholePanelsOfABatch) {
         const auto a = panel_input<T>(PanelKind(kind), m, n, 2);
         HostMatrix<T> panel = a, t(n, n, 1, 2), v(m, n, 0, 2);
         const auto da = this->upload(a), dt = this->upload(t), dv = this->upload(v);
-        this->q().when(this->flag(0)).factor_panel(WholePanel<B, T>{da, dt, dv});
+        factor_whole_panel(this->q().when(this->flag(0)), WholePanel<B, T>{da, dt, dv});
         EXPECT_TRUE(same_bits(this->download(da, panel).data, a.data));
-        this->q().factor_panel(WholePanel<B, T>{da, dt, dv});
+        factor_whole_panel(this->q(), WholePanel<B, T>{da, dt, dv});
         panel = this->download(da, panel), t = this->download(dt, t), v = this->download(dv, v);
         this->expect_canaries(panel);
         this->expect_canaries(t);
@@ -70,13 +72,13 @@ TYPED_TEST(Kernels, FactorsSmallMatricesAsTheirSteps) {
       const auto a = HostMatrix<T>(m, n, 1, count, 3).random(5);
       HostMatrix<T> small = a, steps = a, tau(n, 1, 0, count), t(n, n, 0, count);
       const auto da = this->upload(a), ds = this->upload(a), dt = this->upload(t), dtau = this->upload(tau);
-      this->q().factor_small(FactorSmall<B, T>{da, da, dtau});
+      factor_small(this->q(), FactorSmall<B, T>{da, da, dtau});
       std::vector<BlockTask> tasks;
       for (Index b = 0; b < count; ++b) tasks.push_back({0, b * n * n, int(b), int(m), 0, 0, int(n), -1});
       Panel<B, T> panel;
       panel.a = ds, panel.t = dt.data, panel.tasks = this->upload(tasks), panel.task_count = count;
       panel.max_rows = int(m), panel.max_cols = panel.inner = int(n);
-      this->q().factor(panel);
+      factor(this->q(), panel);
       small = this->download(da, small), steps = this->download(ds, steps);
       tau = this->download(dtau, tau), t = this->download(dt, t);
       this->expect_canaries(small);

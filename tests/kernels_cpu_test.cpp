@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::test {
 

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #if QRANE_WITH_CUDA
-#include "cuda/queue/queue.hpp"
+#include <cuda_runtime_api.h>
+
+#include "cuda/whole.hpp"
 
 namespace qrane::backend::test {
 

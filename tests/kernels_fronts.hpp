@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 #include "sparse/analysis/symbolic.hpp"
 #include "support/sparse.hpp"
 #include "vocabulary/fronts.hpp"
@@ -316,8 +316,8 @@ class FrontKernels : public Kernels<Case> {
   static void walk_level(Queue& queue, const HostFronts<T>& h, const F& fronts, std::size_t level, Tasks&& list) {
     std::vector<std::int32_t> numbers = h.levels[level];
     std::vector<FrontShare> parts = shares(numbers);
-    queue.lay_out_fronts(fronts, list(numbers));
-    queue.assemble_fronts(fronts, list(parts));
+    lay_out_fronts(queue, fronts, list(numbers));
+    assemble_fronts(queue, fronts, list(parts));
     Index panels = 0;
     for (const std::int32_t f : numbers) panels = std::max(panels, h.panel_count(f));
     for (std::int32_t k = 0; k < panels; ++k) {
@@ -326,12 +326,12 @@ class FrontKernels : public Kernels<Case> {
       for (const std::int32_t f : numbers) {
         if (k >= h.panel_count(f)) continue;
         factored.push_back({f, k});
-        add_updates(h, f, k, queue.front_update_cols(T{}), updated);
+        add_updates(h, f, k, queue.limits(T{}).front_update_cols, updated);
       }
-      queue.factor_front_panels(fronts, list(factored));
-      queue.update_fronts(fronts, list(updated));
+      factor_front_panels(queue, fronts, list(factored));
+      update_fronts(queue, fronts, list(updated));
     }
-    queue.finish_fronts(fronts, list(parts));
+    finish_fronts(queue, fronts, list(parts));
   }
   /// The same by the kernel for small fronts where they are small, by the others where not.
   template <class Queue, class F, class Tasks>
@@ -339,8 +339,8 @@ class FrontKernels : public Kernels<Case> {
                                Tasks&& list) {
     std::vector<std::int32_t> small, large;
     for (const std::int32_t f : h.levels[level])
-      (h.shape(f).rows_bound * h.all_cols(f) <= queue.front_whole_elements(T{}) ? small : large).push_back(f);
-    queue.factor_whole_fronts(fronts, list(small), keep_q);
+      (h.shape(f).rows_bound * h.all_cols(f) <= queue.limits(T{}).front_whole_elements ? small : large).push_back(f);
+    factor_whole_fronts(queue, fronts, list(small), keep_q);
     h.levels[level].swap(large);
     walk_level(queue, h, fronts, level, list);
     h.levels[level].swap(large);

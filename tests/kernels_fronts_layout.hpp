@@ -13,7 +13,7 @@ class FrontLayouts : public FrontKernels<Case> {
 
   void lay_out(HostFronts<T>& h, const std::vector<std::int32_t>& list) {
     auto fronts = this->to_device(h);
-    this->q().lay_out_fronts(fronts, this->tasks(h, list));
+    lay_out_fronts(this->q(), fronts, this->tasks(h, list));
     this->to_host(fronts, h);
   }
 
@@ -120,7 +120,7 @@ TYPED_TEST(FrontLayouts, AssembleFronts) {
           for (Index i = 0; i < h.shape(f).ld; ++i) h.matrix(f, i, j) = canary<T>;
       const HostFronts<T> before = h;
       auto fronts = this->to_device(h);
-      this->q().assemble_fronts(fronts, this->tasks(h, this->shares(h.levels[level])));
+      assemble_fronts(this->q(), fronts, this->tasks(h, this->shares(h.levels[level])));
       this->to_host(fronts, h);
       for (const std::int32_t f : h.levels[level]) {
         const Reference expected = assembled(tree, f);
@@ -155,7 +155,7 @@ TYPED_TEST(FrontLayouts, FinishFronts) {
       std::fill(h.rhs.begin(), h.rhs.end(), canary<T>);
       HostFronts<T> after = h;
       auto fronts = this->to_device(after);
-      this->q().finish_fronts(fronts, this->tasks(h, this->shares(list)));
+      finish_fronts(this->q(), fronts, this->tasks(h, this->shares(list)));
       this->to_host(fronts, after);
       EXPECT_TRUE(same_bits(after.storage, h.storage));
       for (const std::int32_t f : list) {

@@ -123,13 +123,13 @@ class FrontPanels : public FrontKernels<Case> {
   using FrontKernels<Case>::add_updates;
   void factor_panels(HostFronts<T>& h, const std::vector<FrontPanelTask>& list) {
     auto fronts = this->to_device(h);
-    this->q().factor_front_panels(fronts, this->tasks(h, list));
+    factor_front_panels(this->q(), fronts, this->tasks(h, list));
     this->to_host(fronts, h);
   }
   void factor_and_update_on_host(HostFronts<T>& h, std::vector<FrontPanelTask> list,
                                  std::vector<FrontUpdateTask> updates) {
-    this->reference_.factor_front_panels(on_host(h), this->host_tasks(h, list));
-    this->reference_.update_fronts(on_host(h), this->host_tasks(h, updates));
+    factor_front_panels(this->reference_, on_host(h), this->host_tasks(h, list));
+    update_fronts(this->reference_, on_host(h), this->host_tasks(h, updates));
   }
 };
 TYPED_TEST_SUITE(FrontPanels, KernelTypes);

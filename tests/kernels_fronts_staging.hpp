@@ -95,7 +95,7 @@ TYPED_TEST(FrontStaging, PackFronts) {
     for (const std::vector<std::int32_t>& list : tree.levels) {
       HostFronts<T> h = tree;
       auto fronts = this->to_device(h);
-      this->q().pack_fronts(fronts, this->tasks(h, TestFixture::all_pieces(blocks, list)));
+      pack_fronts(this->q(), fronts, this->tasks(h, TestFixture::all_pieces(blocks, list)));
       this->to_host(fronts, h);
       for (const std::int32_t f : list)
         for (const FrontPieceTask& piece : blocks.pieces[std::size_t(f)])
@@ -136,8 +136,8 @@ TYPED_TEST(FrontStaging, UnpackFrontsIntoParentsThatAreThere) {
             TestFixture::forget_front(h, f);
           }
         auto fronts = this->to_device(h);
-        this->q().assemble_fronts(fronts, this->tasks(h, this->shares(parents)));
-        this->q().unpack_fronts(fronts, this->tasks(h, TestFixture::all_pieces(blocks, came)));
+        assemble_fronts(this->q(), fronts, this->tasks(h, this->shares(parents)));
+        unpack_fronts(this->q(), fronts, this->tasks(h, TestFixture::all_pieces(blocks, came)));
         const HostFronts<T> before = h;
         this->to_host(fronts, h);
         TestFixture::expect_assembled(tree, h, parents);
@@ -166,7 +166,7 @@ TYPED_TEST(FrontStaging, ParentsReadPackedBlocks) {
           TestFixture::forget_front(h, f);
         }
       auto fronts = this->to_device(h);
-      this->q().assemble_fronts(fronts, this->tasks(h, this->shares(h.levels[level])));
+      assemble_fronts(this->q(), fronts, this->tasks(h, this->shares(h.levels[level])));
       this->to_host(fronts, h);
       TestFixture::expect_assembled(tree, h, h.levels[level]);
     }

@@ -25,7 +25,11 @@ template <class Case>
 class FrontUpdates : public FrontKernels<Case> {
  public:
   using T = typename Kernels<Case>::T;
-  static constexpr bool has_pairs = updates_front_pairs<typename Kernels<Case>::B::Queue, T>;
+  static constexpr bool has_pairs =
+      std::is_same_v<decltype(update_fronts_pair(std::declval<typename Kernels<Case>::Queue&>(),
+                                                 std::declval<const Fronts<typename Kernels<Case>::B, T>&>(),
+                                                 std::declval<const FrontTasks<typename Kernels<Case>::B, FrontUpdateTask>&>())),
+                     void>;
 
   /// By `span` panels: one, or a pair at once.
   void update(HostFronts<T>& h, const std::vector<FrontUpdateTask>& list, int span = 1, std::int32_t blocks = 1) {
@@ -33,17 +37,17 @@ class FrontUpdates : public FrontKernels<Case> {
     auto tasks = this->tasks(h, list);
     tasks.blocks = blocks;
     if (span == 1) {
-      this->q().update_fronts(fronts, tasks);
+      update_fronts(this->q(), fronts, tasks);
     } else if constexpr (has_pairs) {
-      this->q().update_fronts_pair(fronts, tasks);
+      update_fronts_pair(this->q(), fronts, tasks);
     }
     this->to_host(fronts, h);
   }
   Index most_columns(int span) {
     if constexpr (has_pairs) {
-      if (span == 2) return this->q().front_update_pair_cols(T{});
+      if (span == 2) return this->q().limits(T{}).front_update_pair_cols;
     }
-    return this->q().front_update_cols(T{});
+    return this->q().limits(T{}).front_update_cols;
   }
   /// The reference factors panels k to k + span - 1 of all fronts that have them; their updates.
   std::vector<FrontUpdateTask> factor_on_host(HostFronts<T>& h, std::int32_t k, int span = 1) {
@@ -61,8 +65,8 @@ class FrontUpdates : public FrontKernels<Case> {
             updates.push_back(task);
           }
       }
-      this->reference_.update_fronts(on_host(h), this->host_tasks(h, narrow));
-      this->reference_.factor_front_panels(on_host(h), this->host_tasks(h, panels));
+      update_fronts(this->reference_, on_host(h), this->host_tasks(h, narrow));
+      factor_front_panels(this->reference_, on_host(h), this->host_tasks(h, panels));
     }
     return updates;
   }

@@ -50,7 +50,7 @@ TYPED_TEST(Kernels, CopiesEveryPart) {
       b.random(2);
       const HostMatrix<T> before = b;
       auto da = this->upload(a), db = this->upload(b);
-      this->q().copy(da, db, part);
+      copy(this->q(), da, db, part);
       b = this->download(db, b);
       this->expect_canaries(b);
       for (Index k = 0; k < s.count; ++k)
@@ -72,13 +72,13 @@ TYPED_TEST(Kernels, TransposesAndFills) {
     HostMatrix<T> a(s.rows, s.cols, s.slack, s.count, s.stride_slack), b(s.cols, s.rows, 3, s.count, 2);
     a.random(3);
     auto da = this->upload(a), db = this->upload(b);
-    this->q().transpose(da, db);
+    transpose(this->q(), da, db);
     b = this->download(db, b);
     this->expect_canaries(b);
     for (Index k = 0; k < s.count; ++k)
       for (Index j = 0; j < s.cols; ++j)
         for (Index i = 0; i < s.rows; ++i) ASSERT_EQ(b(j, i, k), a(i, j, k)) << i << ", " << j << ", " << k;
-    this->q().fill(da, T(2), T(-3));
+    fill(this->q(), da, T(2), T(-3));
     a = this->download(da, a);
     this->expect_canaries(a);
     for (Index k = 0; k < s.count; ++k)
@@ -104,7 +104,7 @@ TYPED_TEST(Kernels, CopiesRowsByLists) {
       const Index count = s.rows - s.rows / 3;
       const typename TestFixture::template Pointer<std::int64_t> no_list{};
       auto da = this->upload(a), db = this->upload(b);
-      this->q().copy_rows(da, lists & 1 ? this->upload(from) : no_list, db, lists & 2 ? this->upload(to) : no_list,
+      copy_rows(this->q(), da, lists & 1 ? this->upload(from) : no_list, db, lists & 2 ? this->upload(to) : no_list,
                           count);
       b = this->download(db, b);
       this->expect_canaries(b);
@@ -127,8 +127,8 @@ TYPED_TEST(Kernels, NarrowsAndWidens) {
       auto dw = this->upload(w);
       auto da = this->upload(a);
       auto dback = this->upload(back);
-      this->q().narrow(dw, da, part);
-      this->q().widen(da, dback);
+      narrow(this->q(), dw, da, part);
+      widen(this->q(), da, dback);
       a = this->download(da, a);
       const HostMatrix<double> wide = this->download(dback, back);
       this->expect_canaries(a);
@@ -161,9 +161,9 @@ TYPED_TEST(Kernels, ReducesInWideAndRepeats) {
     auto scratch = this->scratch();
     std::vector<double> first;
     for (int repeat = 0; repeat < 3; ++repeat) {
-      this->q().sum_squares(da, result + 1, scratch);
-      this->q().sum_abs(da, result + 2, scratch);
-      this->q().max_abs(da, result + 3, scratch);
+      sum_squares(this->q(), da, result + 1, scratch);
+      sum_abs(this->q(), da, result + 2, scratch);
+      max_abs(this->q(), da, result + 3, scratch);
       const std::vector<double> values = this->download(result, 5);
       if (repeat == 0) first = values;
       EXPECT_TRUE(same_bits(values, first));
@@ -196,15 +196,15 @@ TYPED_TEST(Kernels, FindsTheFirstNumberThatIsNotFinite) {
       auto position = this->upload(std::vector<std::int64_t>{7, 7, 7});
       auto scratch = this->scratch();
       auto result = this->upload(std::vector<double>(1));
-      this->q().first_not_finite(da, position, scratch);
+      first_not_finite(this->q(), da, position, scratch);
       EXPECT_EQ(this->download(position, 3), (std::vector<std::int64_t>{spot.i, spot.j, 7}))
           << s.rows << " x " << s.cols;
-      this->q().max_abs(da, result, scratch);
+      max_abs(this->q(), da, result, scratch);
       EXPECT_EQ(std::isnan(this->download(result, 1)[0]), spot.i >= 0);
     }
   HostMatrix<T> empty(0, 4);
   auto position = this->upload(std::vector<std::int64_t>{7, 7});
-  this->q().first_not_finite(this->upload(empty), position, this->scratch());
+  first_not_finite(this->q(), this->upload(empty), position, this->scratch());
   EXPECT_EQ(this->download(position, 2), (std::vector<std::int64_t>{-1, -1}));
 }
 
@@ -220,13 +220,13 @@ TYPED_TEST(Kernels, ConditionSkipsMovementAndReductions) {
     auto sum = this->upload(std::vector<double>(1, canary<double>));
     auto position = this->upload(std::vector<std::int64_t>{7, 7});
     auto scratch = this->scratch();
-    when.copy(da, db, Part::all);
-    when.transpose(da, dc);
-    when.copy_rows(da, {}, dr, {}, Index(17));
-    when.fill(df, T(1), T(2));
-    when.widen(da, dw);
-    when.sum_squares(da, sum, scratch);
-    when.first_not_finite(da, position, scratch);
+    copy(when, da, db, Part::all);
+    transpose(when, da, dc);
+    copy_rows(when, da, {}, dr, {}, Index(17));
+    fill(when, df, T(1), T(2));
+    widen(when, da, dw);
+    sum_squares(when, da, sum, scratch);
+    first_not_finite(when, da, position, scratch);
     const bool skipped = value == 0;
     EXPECT_EQ(same_bits(this->download(db, b).data, b.data), skipped);
     EXPECT_EQ(same_bits(this->download(dc, c).data, c.data), skipped);

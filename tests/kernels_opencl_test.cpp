@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #if QRANE_WITH_OPENCL
-#include "opencl/queue/queue.hpp"
+#include "opencl/whole.hpp"
 
 namespace qrane::backend::test {
 
@@ -49,14 +49,14 @@ void check_small_device(const QueueOptions& options) {
   panel.task_count = 1;
   panel.max_rows = std::int32_t(m);
   panel.max_cols = panel.inner = std::int32_t(n);
-  queue.factor(panel);
+  factor(queue, panel);
 
   HostMatrix<T> c(m, n);
   c.set([&](Index i, Index j, Index) { return a(i, j); });
   auto c_data = cast_pointer<T>(queue.allocate(bytes(c.data.size() * sizeof(T))));
   queue.upload(c.data.data(), c_data, bytes(c.data.size()));
   const DeviceMatrix<OpenCL, T> device_c{c_data + HostMatrix<T>::pad, m, n, c.ld, 0, 1};
-  queue.apply_qt_h(Apply<OpenCL, T>{panel, device_c, Op::transpose});
+  apply_qt_h(queue, Apply<OpenCL, T>{panel, device_c, Op::transpose});
   HostMatrix<T> r(m, n), qta(m, n);
   queue.download(data, r.data.data(), bytes(r.data.size()));
   queue.download(c_data, qta.data.data(), bytes(qta.data.size()));
@@ -69,8 +69,8 @@ void check_small_device(const QueueOptions& options) {
   queue.upload(a.data.data(), data, bytes(a.data.size()));
   auto g_data = cast_pointer<T>(queue.allocate(bytes(n * n * sizeof(T))));
   const DeviceMatrix<OpenCL, T> g{g_data, n, n, n, 0, 1};
-  queue.gemm(Op::transpose, Op::none, T(1), panel.a, panel.a, T(0), g);
-  queue.trsm(Side::left, Triangle::upper, Op::transpose, Diagonal::non_unit, T(1), device_c.block(0, 0, n, n), g);
+  gemm(queue, Op::transpose, Op::none, T(1), panel.a, panel.a, T(0), g);
+  trsm(queue, Side::left, Triangle::upper, Op::transpose, Diagonal::non_unit, T(1), device_c.block(0, 0, n, n), g);
   std::vector<T> product(std::size_t(n * n));
   queue.download(g_data, product.data(), n * n);
   for (Index j = 0; j < n; ++j)
@@ -142,13 +142,13 @@ TEST(OpenClSmallDevice, WithoutDoublePrecision) {
   auto single = cast_pointer<float>(queue.allocate(n * 4));
   auto wide = cast_pointer<double>(queue.allocate(n * 8));
   queue.upload(values.data(), single, n);
-  queue.widen(DeviceMatrix<OpenCL, float>{single, n, 1, n, 0, 1}, DeviceMatrix<OpenCL, double>{wide, n, 1, n, 0, 1});
+  widen(queue, DeviceMatrix<OpenCL, float>{single, n, 1, n, 0, 1}, DeviceMatrix<OpenCL, double>{wide, n, 1, n, 0, 1});
   std::vector<double> widened(values.size());
   queue.download(wide, widened.data(), n);
   for (Index i = 0; i < n; ++i) EXPECT_EQ(widened[std::size_t(i)], double(values[std::size_t(i)])) << i;
   widened = {1.0, 1 / 3.0, 1e300, -1e-300, 1e-42, 3.4028235677973366e38, NAN, -INFINITY, 16777217.0, 2.5};
   queue.upload(widened.data(), wide, n);
-  queue.narrow(DeviceMatrix<OpenCL, double>{wide, n, 1, n, 0, 1}, DeviceMatrix<OpenCL, float>{single, n, 1, n, 0, 1},
+  narrow(queue, DeviceMatrix<OpenCL, double>{wide, n, 1, n, 0, 1}, DeviceMatrix<OpenCL, float>{single, n, 1, n, 0, 1},
                Part::all);
   std::vector<float> narrowed(values.size());
   queue.download(single, narrowed.data(), n);
@@ -159,7 +159,7 @@ TEST(OpenClSmallDevice, WithoutDoublePrecision) {
     else
       EXPECT_EQ(narrowed[std::size_t(i)], expected) << i;
   }
-  EXPECT_THROW(queue.fill(DeviceMatrix<OpenCL, double>{wide, n, 1, n, 0, 1}, 0.0, 0.0), Error);
+  EXPECT_THROW(fill(queue, DeviceMatrix<OpenCL, double>{wide, n, 1, n, 0, 1}, 0.0, 0.0), Error);
 }
 
 TEST(OpenClMemory, LimitAndUsersQueue) {

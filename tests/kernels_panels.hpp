@@ -156,9 +156,9 @@ auto run_factor(Fixture& fixture, typename Fixture::Queue& queue, PanelCase<T>& 
   if (!p.staircase.empty()) panel.staircase = fixture.device(p.staircase);
   if (!p.pivots.empty()) panel.pivots = fixture.device(p.pivots);
   if (p.tree)
-    queue.factor_tree(panel);
+    factor_tree(queue, panel);
   else
-    queue.factor(panel);
+    factor(queue, panel);
   p.factored = fixture.host(panel.a, p.a);
   fixture.host(panel.t, p.t);
   if (!p.pivots.empty()) fixture.host(panel.pivots, p.pivots);
@@ -189,7 +189,7 @@ void expect_applied(Fixture& fixture, typename Fixture::Queue& queue, const Pane
     HostMatrix<T> c(p.a.rows, cols, 3, p.a.count, 2);
     c.random(77);
     Apply<typename Fixture::B, T> apply{panel, fixture.device(c), op};
-    const auto run = [&](typename Fixture::Queue on) { p.tree ? on.apply_qt_tree(apply) : on.apply_qt_h(apply); };
+    const auto run = [&](typename Fixture::Queue on) { p.tree ? apply_qt_tree(on, apply) : apply_qt_h(on, apply); };
     run(queue.when(fixture.device(std::vector<std::int32_t>{0})));
     EXPECT_TRUE(same_bits(fixture.host(apply.c, c).data, c.data)) << "a skipped apply changed C";
     run(queue);

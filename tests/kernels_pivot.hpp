@@ -29,7 +29,7 @@ TYPED_TEST(Kernels, FactorsWithPivots) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
   if constexpr (requires(Queue & queue, const PivotedFactor<B, T>& task, Scratch<B> scratch) {
-                  queue.pivoted_factor(task, scratch);
+                  { pivoted_factor(queue, task, scratch) } -> std::same_as<void>;
                 }) {
     using Sizes = std::vector<std::tuple<Index, Index, Index>>;
     const Sizes few = {{33, 33, 33}, {12, 70, 12}, {200, 9, 9}},
@@ -49,13 +49,13 @@ TYPED_TEST(Kernels, FactorsWithPivots) {
       task.rank = this->upload(std::vector<std::int32_t>{-1});
       task.packed = this->upload(packed);
       task.a = this->upload(a);
-      const auto scratch = this->scratch(std::max<Index>(this->q().pivoted_factor_scratch_bytes(rows, cols, T{}), 256));
-      this->q().when(this->flag(0)).pivoted_factor(task, scratch);
+      const auto scratch = this->scratch(std::max<Index>(pivoted_factor_scratch_bytes(this->q(), rows, cols, T{}), 256));
+      pivoted_factor(this->q().when(this->flag(0)), task, scratch);
       EXPECT_EQ(this->download(task.rank, 1)[0], -1);
       HostMatrix<T> first = packed;
       for (int repeat = 0; repeat < 2; ++repeat) {
         task.a = this->upload(a);
-        this->q().pivoted_factor(task, scratch);
+        pivoted_factor(this->q(), task, scratch);
         packed = this->download(task.packed, packed);
         this->expect_canaries(packed);
         if (repeat == 0) first = packed;
@@ -79,7 +79,7 @@ TYPED_TEST(Kernels, FactorsWithPivots) {
       task.a = this->upload(a);
       task.tolerance = 0.5;
       task.truncate = true;
-      this->q().pivoted_factor(task, scratch);
+      pivoted_factor(this->q(), task, scratch);
       const Index rank = this->download(task.rank, 1)[0];
       ASSERT_LE(rank, steps);
       const HostMatrix<T> cut = this->download(task.packed, packed);

@@ -3,15 +3,17 @@
 // geqrf's result is: Q = I - V T Vᵀ orthogonal, A = Q R column by column. Included by kernels_test.hpp.
 #pragma once
 
+#include "kernels_small.hpp"
+
 namespace qrane::backend::test {
 
 template <class B, class T>
 concept ReflectsPanels = requires(typename B::Queue& q, ReflectPanel<B, T> p, Scratch<B> s) {
-  q.reflect_panel(p, s);
+  { reflect_panel(q, p, s) } -> std::same_as<void>;
 };
 template <class B, class T>
 concept FactorsPanels = requires(typename B::Queue& q, HouseholderPanel<B, T> p) {
-  q.householder_panel(p);
+  { householder_panel(q, p) } -> std::same_as<void>;
 };
 
 /// A panel's three results, on the host; matrix k of a batch.
@@ -79,7 +81,7 @@ TYPED_TEST(Kernels, FactorsPanelsColumnByColumn) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   if constexpr (FactorsPanels<B, T>) {
-    if (this->q().max_householder_rows(T{}) == 0) GTEST_SKIP() << "not on this device";
+    if (this->q().limits(T{}).max_householder_rows == 0) GTEST_SKIP() << "not on this device";
     for (const auto& [m, n] :
          some_of<std::pair<Index, Index>>({{7, 7}, {64, 64}, {1, 1}, {65, 33}, {300, 64}, {1100, 5}}, 3))
       for (const int kind : in_turn(numbers(int(PanelKind::kinds)))) {
@@ -87,9 +89,9 @@ TYPED_TEST(Kernels, FactorsPanelsColumnByColumn) {
         const auto a = panel_input<T>(PanelKind(kind), m, n, 2);
         HostMatrix<T> panel = a, t(n, n, 1, 2), v(m, n, 0, 2), y(m, n, 1, 2);
         const auto da = this->upload(a), dt = this->upload(t), dv = this->upload(v), dy = this->upload(y);
-        this->q().when(this->flag(0)).householder_panel(HouseholderPanel<B, T>{da, dt, dv, dy});
+        householder_panel(this->q().when(this->flag(0)), HouseholderPanel<B, T>{da, dt, dv, dy});
         EXPECT_TRUE(same_bits(this->download(da, panel).data, a.data));
-        this->q().when(this->flag(1)).householder_panel(HouseholderPanel<B, T>{da, dt, dv, dy});
+        householder_panel(this->q().when(this->flag(1)), HouseholderPanel<B, T>{da, dt, dv, dy});
         panel = this->download(da, panel), t = this->download(dt, t), v = this->download(dv, v);
         y = this->download(dy, y);
         this->expect_canaries(panel);
@@ -121,9 +123,9 @@ TYPED_TEST(Kernels, ReflectsPanelsThroughTheGramMatrix) {
           const auto failed = this->flag(7);
           const ReflectPanel<B, T> task{da, dt, dv, dy, failed, limit};
           const auto scratch = this->scratch(reflect_scratch_bytes(m));
-          this->q().when(this->flag(0)).reflect_panel(task, scratch);
+          reflect_panel(this->q().when(this->flag(0)), task, scratch);
           EXPECT_EQ(this->download(failed, 1)[0], 7);
-          this->q().reflect_panel(task, scratch);
+          reflect_panel(this->q(), task, scratch);
           const bool refused = this->download(failed, 1)[0] != 0;
           panel = this->download(da, panel), t = this->download(dt, t), v = this->download(dv, v);
           y = this->download(dy, y);
@@ -166,7 +168,7 @@ TYPED_TEST(Kernels, GuardsPanelsByTheirCondition) {
       const auto da = this->upload(a), dt = this->upload(t), dv = this->upload(v), dy = this->upload(y);
       const auto failed = this->flag(7);
       const double limit = 0x1p12;
-      this->q().reflect_panel(ReflectPanel<B, T>{da, dt, dv, dy, failed, limit},
+      reflect_panel(this->q(), ReflectPanel<B, T>{da, dt, dv, dy, failed, limit},
                               this->scratch(reflect_scratch_bytes(m)));
       const bool refused = this->download(failed, 1)[0] != 0;
       EXPECT_EQ(refused, bits >= 6) << bits;  // ‖Ĝ^-1‖ is about 2^(2 bits + 1)
@@ -188,9 +190,9 @@ TYPED_TEST(Kernels, FollowAnotherQueue) {
   const auto da = this->upload(a), db = this->upload(b), dc = this->upload(c);
   auto side = this->q().side();
   for (int turn = 0; turn < 20; ++turn) {
-    this->q().copy(turn == 0 ? da : dc, db, Part::all);
+    copy(this->q(), turn == 0 ? da : dc, db, Part::all);
     side.follow(this->q());
-    side.copy(db, dc, Part::all);
+    copy(side, db, dc, Part::all);
     this->q().follow(side);
   }
   EXPECT_TRUE(same_bits(this->download(dc, a).data, a.data));

@@ -29,12 +29,12 @@ TYPED_TEST(Kernels, TakesARobustPcaStep) {
       pass.residual_squared = this->upload(std::vector<double>{canary<double>});
       auto scratch = this->scratch(65536);
       if (repeat == 2) {
-        this->q().when(this->flag(0)).robust_pca_pass(pass, scratch);
+        robust_pca_pass(this->q().when(this->flag(0)), pass, scratch);
         EXPECT_TRUE(same_bits(this->download(pass.y, y).data, y.data));
         EXPECT_EQ(this->download(pass.residual_squared, 1)[0], canary<double>);
         continue;
       }
-      this->q().robust_pca_pass(pass, scratch);
+      robust_pca_pass(this->q(), pass, scratch);
       const HostMatrix<T> y1 = this->download(pass.y, y), s1 = this->download(pass.s, sparse),
                           x1 = this->download(pass.x, x);
       this->expect_canaries(y1);
@@ -65,7 +65,7 @@ TYPED_TEST(Kernels, TakesAFusedRobustPcaStep) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & q, const RobustPcaStep<B, T>& step, Scratch<B> s) { q.robust_pca_step(step, s); }) {
+  if constexpr (requires(Queue & q, const RobustPcaStep<B, T>& step, Scratch<B> s) { { robust_pca_step(q, step, s) } -> std::same_as<void>; }) {
     for (const Shape& s : std::vector<Shape>{{1, 1}, {33, 7, 2}, {100, 33}, {1003, 65, 1}, {517, 100}, {64, 128, 4}}) {
       SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
       HostMatrix<T> m(s.rows, s.cols, s.slack), x(s.rows, s.cols, s.slack), y(s.rows, s.cols, s.slack);
@@ -87,9 +87,9 @@ TYPED_TEST(Kernels, TakesAFusedRobustPcaStep) {
       for (auto* out : {&step.l, &step.s, &step.x_next, &step.y_next}) *out = this->upload(l);
       step.residual_squared = this->upload(std::vector<double>{canary<double>});
       auto scratch = this->scratch(65536);
-      this->q().when(this->flag(0)).robust_pca_step(step, scratch);
+      robust_pca_step(this->q().when(this->flag(0)), step, scratch);
       EXPECT_EQ(this->download(step.residual_squared, 1)[0], canary<double>);
-      this->q().robust_pca_step(step, scratch);
+      robust_pca_step(this->q(), step, scratch);
       l = this->download(step.l, l);
       sparse = this->download(step.s, sparse);
       x_next = this->download(step.x_next, x_next);
@@ -120,7 +120,7 @@ TYPED_TEST(Kernels, MultipliesByAnyMatrix) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & q, DeviceMatrix<B, T> a, DeviceMatrix<B, double> w) { q.multiply_full(a, w, a); }) {
+  if constexpr (requires(Queue & q, DeviceMatrix<B, T> a, DeviceMatrix<B, double> w) { { multiply_full(q, a, w, a) } -> std::same_as<void>; }) {
     for (const Shape& s : std::vector<Shape>{{1, 1},
                                              {70, 3, 1},
                                              {33, 32},
@@ -134,13 +134,13 @@ TYPED_TEST(Kernels, MultipliesByAnyMatrix) {
                                              {517, 190, 2},
                                              {200, 192}}) {
       SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
-      if (s.cols > this->q().max_multiply_full()) continue;
+      if (s.cols > this->q().limits(T{}).max_multiply_full) continue;
       HostMatrix<T> a(s.rows, s.cols, s.slack), q(s.rows, s.cols, s.slack + 1);
       HostMatrix<double> w(s.cols, s.cols, 1);
       a.random(54);
       w.random(55);
       auto out = this->upload(q);
-      this->q().multiply_full(this->upload(a), this->upload(w), out);
+      multiply_full(this->q(), this->upload(a), this->upload(w), out);
       q = this->download(out, q);
       this->expect_canaries(q);
       const Reference exact = multiply(to_reference(a), false, to_reference(w), false);
@@ -157,7 +157,7 @@ TYPED_TEST(Kernels, MultipliesByAnyMatrix) {
 TYPED_TEST(Kernels, JudgesARobustPcaIteration) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & q, const RobustPcaVerdict<B>& verdict) { q.robust_pca_verdict(verdict); }) {
+  if constexpr (requires(Queue & q, const RobustPcaVerdict<B>& verdict) { { robust_pca_verdict(q, verdict) } -> std::same_as<void>; }) {
     enum Kind { converged, residual_large, moved, nan, kinds };
     for (int kind = 0; kind < kinds; ++kind)
       for (const bool settle : {false, true}) {
@@ -179,7 +179,7 @@ TYPED_TEST(Kernels, JudgesARobustPcaIteration) {
         v.norm = 10;
         v.tolerance = 1e-2;
         v.settle = settle;
-        this->q().robust_pca_verdict(v);
+        robust_pca_verdict(this->q(), v);
         const std::vector<double> record = this->download(v.record, 3);
         EXPECT_EQ(record[1], 15);
         EXPECT_EQ(record[2], canary<double>);

@@ -59,7 +59,7 @@ TYPED_TEST(Kernels, MakesRotationsThatTriangularizeAStrip) {
     task.heights = shape.heights;
     const std::size_t count = std::size_t(2 * shape.heights * shape.waves);
     task.cs = this->upload(std::vector<T>(count + 1, canary<T>));
-    this->q().make_rotations(task);
+    make_rotations(this->q(), task);
     strip = this->download(task.strip, strip);
     this->expect_canaries(strip);
     const std::vector<T> cs = this->download(task.cs, Index(count) + 1);
@@ -89,7 +89,7 @@ TYPED_TEST(Kernels, RotatesRowsAsDefined) {
       found.heights = shape.heights;
       const Index count = 2 * shape.heights * shape.waves;
       found.cs = this->upload(std::vector<T>(std::size_t(count), T(0)));
-      this->q().make_rotations(found);
+      make_rotations(this->q(), found);
       const std::vector<T> cs = this->download(found.cs, count);
 
       HostMatrix<T> x(shape.rows, shape.cols, 3);
@@ -107,10 +107,10 @@ TYPED_TEST(Kernels, RotatesRowsAsDefined) {
       task.cs = found.cs;
       const std::vector<std::int32_t> off = {0};
       auto skipped = this->q().when(this->upload(off));
-      skipped.rotate(task);
+      rotate(skipped, task);
       x = this->download(task.x, x);
       EXPECT_TRUE(same_bits(x.data, before.data));
-      this->q().rotate(task);
+      rotate(this->q(), task);
       x = this->download(task.x, x);
       this->expect_canaries(x);
       const double most = double(shape.heights + shape.cols) * 8 * std::numeric_limits<T>::epsilon();

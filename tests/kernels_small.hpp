@@ -44,7 +44,7 @@ TYPED_TEST(Kernels, FactorsAGramMatrixWithProof) {
     cholesky.limit = 1e7;
     cholesky.fit_limit = 1e8;
     cholesky.rounding = 1e-5;
-    this->q().guarded_cholesky(cholesky);
+    guarded_cholesky(this->q(), cholesky);
     r = this->download(cholesky.r, r);
     inverse = this->download(cholesky.inverse, inverse);
     this->expect_canaries(r);
@@ -100,7 +100,7 @@ TYPED_TEST(Kernels, RefusesAGramMatrixThatProvesNothing) {
       cholesky.limit = kind == past_limit || kind == past_both ? 2 : 1e6;
       cholesky.fit_limit = kind == past_both ? 3 : 1e6;
       cholesky.rounding = 1e-16;
-      this->q().when(this->flag(condition)).guarded_cholesky(cholesky);
+      guarded_cholesky(this->q().when(this->flag(condition)), cholesky);
       const bool within = kind == good, fit = kind == past_limit;
       EXPECT_EQ(this->download(cholesky.failed, 1)[0], condition && !within && !fit) << "kind " << kind;
       const std::vector<std::int32_t> verdict{within, !within, fit, !within && !fit};
@@ -126,7 +126,7 @@ TYPED_TEST(Kernels, KeepsAndShiftsAGramMatrix) {
   cholesky.limit = cholesky.fit_limit = 1e300;
   cholesky.rounding = 1e-16;
   cholesky.shift = 0x1p-10;
-  this->q().guarded_cholesky(cholesky);
+  guarded_cholesky(this->q(), cholesky);
   EXPECT_TRUE(same_bits(this->download(cholesky.gram, gram).data, gram.data));
   r = this->download(cholesky.r, r);
   const Reference square = multiply(to_reference(r), true, to_reference(r), false);
@@ -148,18 +148,18 @@ TYPED_TEST(Kernels, ReconstructsHouseholderVectors) {
       for (Index k = 0; k < count; ++k) q.push_back(random_orthonormal(m, b, unsigned(40 + k)));
       q1.set([&](Index i, Index j, Index k) { return q[std::size_t(k)](i, j); });
       r.random(41);
-      Reconstruct<typename TestFixture::B, T> reconstruct;
-      reconstruct.q1 = this->upload(q1);
-      reconstruct.r = this->upload(r);
-      reconstruct.panel = this->upload(panel);
-      reconstruct.t = this->upload(t);
-      reconstruct.u_inverse = this->upload(u);
-      this->q().when(this->flag(0)).reconstruct(reconstruct);
-      EXPECT_TRUE(same_bits(this->download(reconstruct.panel, panel).data, panel.data));
-      this->q().reconstruct(reconstruct);
-      panel = this->download(reconstruct.panel, panel);
-      t = this->download(reconstruct.t, t);
-      u = this->download(reconstruct.u_inverse, u);
+      Reconstruct<typename TestFixture::B, T> task;
+      task.q1 = this->upload(q1);
+      task.r = this->upload(r);
+      task.panel = this->upload(panel);
+      task.t = this->upload(t);
+      task.u_inverse = this->upload(u);
+      reconstruct(this->q().when(this->flag(0)), task);
+      EXPECT_TRUE(same_bits(this->download(task.panel, panel).data, panel.data));
+      reconstruct(this->q(), task);
+      panel = this->download(task.panel, panel);
+      t = this->download(task.t, t);
+      u = this->download(task.u_inverse, u);
       this->expect_canaries(panel);
       this->expect_canaries(t);
       this->expect_canaries(u);
@@ -223,12 +223,12 @@ inline Reference upper_of(const HostMatrix<double>& r) {
 TYPED_TEST(Kernels, DecomposesASmallTriangle) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
+  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { { small_svd(queue, task) } -> std::same_as<void>; }) {
     for (const Index n : some_of<Index>({1, 2, 3, 7, 32, 33, 65, 100}, 3))
       for (const Spectrum kind : in_turn({Spectrum::random, Spectrum::identity, Spectrum::zero, Spectrum::deficient,
                                           Spectrum::clustered, Spectrum::graded})) {
         SCOPED_TRACE(testing::Message() << "n = " << n << ", kind " << int(kind));
-        if (n > this->q().max_small_svd()) continue;
+        if (n > this->q().limits(float{}).max_small_svd) continue;
         const HostMatrix<double> r = triangle_of(kind, n, 60);
         HostMatrix<double> u(n, n, 1), v(n, n, 2);
         SmallSvd<B> task;
@@ -236,10 +236,10 @@ TYPED_TEST(Kernels, DecomposesASmallTriangle) {
         task.u = this->upload(u);
         task.v = this->upload(v);
         task.sigma = this->upload(std::vector<double>(static_cast<std::size_t>(n), canary<double>));
-        task.work = this->upload(std::vector<double>(static_cast<std::size_t>(this->q().small_svd_work(n) + 1)));
+        task.work = this->upload(std::vector<double>(static_cast<std::size_t>(small_svd_work(this->q(), n) + 1)));
         task.most_condition = 1e4;
         task.failed = this->flag(0);
-        this->q().small_svd(task);
+        small_svd(this->q(), task);
         u = this->download(task.u, u);
         v = this->download(task.v, v);
         this->expect_canaries(u);
@@ -273,7 +273,7 @@ TYPED_TEST(Kernels, DecomposesASmallTriangle) {
     task.v = this->upload(v);
     task.sigma = this->upload(std::vector<double>(5, 0.0));
     task.work = this->upload(std::vector<double>(64));
-    this->q().small_svd(task);
+    small_svd(this->q(), task);
     for (const double s : this->download(task.sigma, 5)) EXPECT_TRUE(std::isnan(s));
   } else {
     GTEST_SKIP() << "this backend leaves the small SVD to the host";
@@ -284,20 +284,20 @@ TYPED_TEST(Kernels, DecomposesASmallTriangle) {
 TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
+  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { { small_svd(queue, task) } -> std::same_as<void>; }) {
     using Product = typename SmallSvd<B>::Product;
     for (const Index n : small_run() ? std::vector<Index>{7, 33} : std::vector<Index>{1, 2, 7, 33, 100})
       for (const Spectrum kind :
            in_turn({Spectrum::random, Spectrum::zero, Spectrum::deficient, Spectrum::clustered})) {
         SCOPED_TRACE(testing::Message() << "n = " << n << ", kind " << int(kind));
-        if (n > this->q().max_small_svd()) continue;
+        if (n > this->q().limits(float{}).max_small_svd) continue;
         HostMatrix<double> r = triangle_of(kind, n, 62), g(n, n, 1), v(n, n, 2), product(n, n, 1);
         SmallSvd<B> task;
         task.gram = true;
         task.v = this->upload(v);
         task.result = this->upload(product);
         task.sigma = this->upload(std::vector<double>(static_cast<std::size_t>(n), canary<double>));
-        task.work = this->upload(std::vector<double>(static_cast<std::size_t>(this->q().small_svd_work(n) + 1)));
+        task.work = this->upload(std::vector<double>(static_cast<std::size_t>(small_svd_work(this->q(), n) + 1)));
         for (int repeat = 0; repeat < 3; ++repeat) {
           SCOPED_TRACE(repeat == 0 ? "from nothing" : "from the last V");
           for (Index j = 0; repeat > 0 && kind != Spectrum::zero && j < n; ++j) r(j, j) += 1e-3;
@@ -308,7 +308,7 @@ TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
           const bool whiten = repeat == 2 && kind == Spectrum::clustered;
           task.product = whiten ? Product::whiten : Product::threshold;
           task.threshold = 0.5;
-          this->q().small_svd(task);
+          small_svd(this->q(), task);
           v = this->download(task.v, v);
           product = this->download(task.result, product);
           this->expect_canaries(v);
@@ -343,14 +343,14 @@ TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
 TYPED_TEST(Kernels, DecomposesAGramMatrixOfAnySpectrum) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { queue.small_svd(task); }) {
+  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { { small_svd(queue, task) } -> std::same_as<void>; }) {
     const std::vector<Index> sizes = small_run()
                                          ? std::vector<Index>{30, 100, 140}
                                          : std::vector<Index>{24, 33, 64, 65, 100, 104, 105, 128, 129, 192, 200};
     for (const Index n : sizes)
       for (const Spectrum kind : in_turn({Spectrum::random, Spectrum::identity, Spectrum::zero, Spectrum::deficient,
                                           Spectrum::clustered, Spectrum::graded})) {
-        if (n > this->q().max_small_svd()) continue;
+        if (n > this->q().limits(float{}).max_small_svd) continue;
         const bool whiten = n % 2 == 0;
         SCOPED_TRACE(testing::Message() << "n = " << n << ", kind " << int(kind));
         HostMatrix<double> r = triangle_of(kind, n, 64), g(n, n, 3), v(n, n, 2), product(n, n, 1);
@@ -363,13 +363,13 @@ TYPED_TEST(Kernels, DecomposesAGramMatrixOfAnySpectrum) {
         task.v = this->upload(v);
         task.result = this->upload(product);
         task.sigma = this->upload(std::vector<double>(static_cast<std::size_t>(n), canary<double>));
-        const auto work = static_cast<std::size_t>(this->q().small_svd_work(n) + 1);
+        const auto work = static_cast<std::size_t>(small_svd_work(this->q(), n) + 1);
         task.work = this->upload(std::vector<double>(work, std::nan("")));
         task.most_condition = 1e4;
         task.failed = this->flag(0);
         task.accuracy = 0x1p-40;
         if (whiten) task.product = SmallSvd<B>::Product::whiten;
-        this->q().small_svd(task);
+        small_svd(this->q(), task);
         v = this->download(task.v, v);
         product = this->download(task.result, product);
         this->expect_canaries(v);

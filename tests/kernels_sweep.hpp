@@ -2,7 +2,7 @@
 // Chains of orthogonal blocks over the columns of X, where a backend has them. Included by kernels_test.hpp.
 #pragma once
 
-#include "vocabulary/wide_sweep.hpp"
+#include "vocabulary/updates.hpp"
 
 namespace qrane::backend::test {
 
@@ -67,11 +67,11 @@ void sweep_by_loops(Reference& x, Reference& carry, const T* h, const SweepShape
 
 template <class Queue, class B, class T>
 concept SweepsInDouble = requires(Queue& queue, const WideSweep<B, T>& task) {
-  queue.wide_sweep(task);
+  { wide_sweep(queue, task) } -> std::same_as<void>;
 };
 template <class Queue, class B, class T>
 concept Sweeps = SweepsInDouble<Queue, B, T> || requires(Queue& queue, const Sweep<B, T>& task) {
-  queue.sweep(task);
+  { sweep(queue, task) } -> std::same_as<void>;
 };
 
 /// The task with its blocks h, in whatever scalar the backend takes them.
@@ -79,10 +79,10 @@ template <class B, class T, class Test, class Queue>
 void sweep(Test& test, Queue queue, Sweep<B, T> task, const std::vector<T>& h) {
   if constexpr (SweepsInDouble<Queue, B, T>) {
     const std::vector<double> wide(h.begin(), h.end());
-    queue.wide_sweep(WideSweep<B, T>{task, test.device(wide)});
+    wide_sweep(queue, WideSweep<B, T>{task, test.device(wide)});
   } else {
     task.h = test.device(h);
-    queue.sweep(task);
+    sweep(queue, task);
   }
 }
 
@@ -161,7 +161,7 @@ TYPED_TEST(Kernels, SweepsChainsOverColumns) {
                                                        {small_run() ? 300 : 2100, 64, 32, 32, 1},
                                                        {5, 3, 32, 20, 70}})
       for (const int way : in_turn(numbers(8))) {
-        if (s.p > this->q().max_sweep_carry(T{}) || s.block > this->q().max_sweep_block(T{})) continue;
+        if (s.p > this->q().limits(T{}).max_sweep_carry || s.block > this->q().limits(T{}).max_sweep_block) continue;
         const bool down = way & 1, inside = (way & 2) && s.cols >= s.p, shifted = way & 4;
         SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols << " block " << s.block << " p " << s.p
                                         << " count " << s.count << " way " << way);

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "cuda/queue/conditional.hpp"
-#include "cuda/queue/queue.hpp"
+#include "cuda/whole.hpp"
 #include "dense/buffer.hpp"
 
 namespace qrane::backend::test {
@@ -28,7 +28,7 @@ class Recording : public testing::Test {
   std::int32_t* flags() const { return memory_.as<std::int32_t>(); }
   DeviceMatrix<Cuda, double> value(Index i) const { return {memory_.as<double>(256) + i, 1, 1, 1, 0, 1}; }
   void set(const Flags& flags) {
-    queue_->fill({memory_.as<double>(256), 5, 1, 5, 0, 1}, 0.0, 0.0);
+    fill(*queue_, {memory_.as<double>(256), 5, 1, 5, 0, 1}, 0.0, 0.0);
     queue_->upload(flags.data(), this->flags(), 2);
   }
   Values values() {
@@ -41,16 +41,16 @@ class Recording : public testing::Test {
     Queue other = queue.side();
     other.follow(queue);
     queue.guarded(flags(), [&](Queue& inner) {
-      inner.fill(value(0), 1.0, 1.0);
+      fill(inner, value(0), 1.0, 1.0);
       Queue side = inner.side();
       side.follow(inner);
-      side.fill(value(1), 1.0, 1.0);
+      fill(side, value(1), 1.0, 1.0);
       inner.follow(side);
-      inner.guarded(flags() + 1, [&](Queue& nested) { nested.fill(value(2), 1.0, 1.0); });
+      inner.guarded(flags() + 1, [&](Queue& nested) { fill(nested, value(2), 1.0, 1.0); });
     });
-    other.guarded(flags() + 1, [&](Queue& beside) { beside.fill(value(3), 1.0, 1.0); });
+    other.guarded(flags() + 1, [&](Queue& beside) { fill(beside, value(3), 1.0, 1.0); });
     queue.follow(other);
-    queue.fill(value(4), 1.0, 1.0);
+    fill(queue, value(4), 1.0, 1.0);
   }
   static Values expected(const Flags& f) {
     const bool a = f[0] != 0, b = f[1] != 0;
@@ -88,7 +88,7 @@ TEST_F(Recording, IsWhatAQueueDoesWhereTheInnerFlagImpliesTheOuter) {
 TEST_F(Recording, ThatFailsLeavesTheQueueAsItWas) {
   const auto fail = [&](Queue& q) {
     q.guarded(flags(), [&](Queue& inner) {
-      inner.fill(value(0), 1.0, 1.0);
+      fill(inner, value(0), 1.0, 1.0);
       throw Error(ErrorCode::unavailable, "on the way");
     });
   };
@@ -113,10 +113,10 @@ TEST_F(Recording, HoldsLibraryProducts) {
   const auto products = [&](Queue& q) {
     Queue side = q.side();
     side.follow(q);
-    q.gemm(Op::none, Op::none, 1.0, matrix(0), matrix(0), 0.0, matrix(1));
-    side.gemm(Op::transpose, Op::none, 2.0, matrix(0), matrix(0), 0.0, matrix(2));
+    gemm(q, Op::none, Op::none, 1.0, matrix(0), matrix(0), 0.0, matrix(1));
+    gemm(side, Op::transpose, Op::none, 2.0, matrix(0), matrix(0), 0.0, matrix(2));
     q.follow(side);
-    q.gemm(Op::none, Op::transpose, 1.0, matrix(1), matrix(2), 0.0, matrix(3));
+    gemm(q, Op::none, Op::transpose, 1.0, matrix(1), matrix(2), 0.0, matrix(3));
   };
   std::vector<double> a(n * n), direct(3 * n * n), replayed(3 * n * n);
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = 1.0 / static_cast<double>(i + 3);
@@ -125,7 +125,7 @@ TEST_F(Recording, HoldsLibraryProducts) {
   queue_->download(matrix(1).data, direct.data(), 3 * n * n);
   const auto first = queue_->recorded(products, true), second = queue_->recorded(products, true);
   for (const auto& recording : {first, second, first}) {
-    queue_->fill(matrix(3), 0.0, 0.0);
+    fill(*queue_, matrix(3), 0.0, 0.0);
     queue_->replay(recording);
     queue_->download(matrix(1).data, replayed.data(), 3 * n * n);
     EXPECT_EQ(replayed, direct);

@@ -15,13 +15,14 @@
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/context.hpp>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
 
 namespace qrane::detail {
 template <class T>
-class SparseFactorState;
+class QRANE_API SparseFactorState;
 }
 
 namespace qrane::sparse {
@@ -78,11 +79,11 @@ enum class Ordering {
   given,      ///< AnalyzeOptions::permutation
 };
 
-const char* to_string(Ordering ordering);
+QRANE_API const char* to_string(Ordering ordering);
 /// The inverse of to_string; throws Error{invalid_argument} naming the text.
-Ordering ordering_from_string(const std::string& name);
+QRANE_API Ordering ordering_from_string(const std::string& name);
 /// Whether this build has METIS.
-bool has_metis();
+QRANE_API bool has_metis();
 
 /// When a front takes a child in: where the flops that this adds are fewer than what it saves, and while zeros in its
 /// part of R are few; the fewer its pivotal columns, the more zeros may be.
@@ -164,14 +165,14 @@ struct FrontFacts {
   double flops = 0;
 };
 
-struct Symbolic;  // src/sparse/analysis/symbolic.hpp
+struct QRANE_API Symbolic;  // src/sparse/analysis/symbolic.hpp
 template <class T>
-class Factor;
+class QRANE_API Factor;
 template <class T>
 struct FactorOptions;
 
 /// Ordering, tree and index lists for all matrices of one pattern. Immutable; copies share it.
-class Analysis {
+class QRANE_API Analysis {
  public:
   const AnalysisFacts& facts() const;
   /// Column k of A P is column column_permutation()[k] of A; cols numbers.
@@ -210,10 +211,10 @@ class Analysis {
 /// (rows with very many entries are left out of it). The context says whose speed `automatic` weighs the orderings
 /// against. Throws Error{invalid_argument} naming the entry for indices out of range, pointers that fall, a permutation
 /// that is none; Error{unavailable} for METIS where the build lacks it or its 32-bit graph cannot hold the pattern.
-Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options = {});
+QRANE_API Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options = {});
 /// The same; values of at most options.singleton_tolerance are no singletons' pivots.
 template <class T>
-Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options = {});
+QRANE_API Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options = {});
 
 /// What becomes of Q.
 enum class KeepQ {
@@ -228,9 +229,9 @@ enum class Processor {
   device  ///< the context's device by its kernels, whatever the size; on a CPU context these are the reference's
 };
 
-const char* to_string(Processor processor);
+QRANE_API const char* to_string(Processor processor);
 /// The inverse of to_string; throws Error{invalid_argument} naming the text.
-Processor processor_from_string(const std::string& name);
+QRANE_API Processor processor_from_string(const std::string& name);
 
 template <class T>
 struct FactorOptions {
@@ -291,7 +292,7 @@ struct SparseSolution {
 
 /// A P = Q [R; 0] of an m x n matrix. Move-only; shares the analysis.
 template <class T>
-class Factor {
+class QRANE_API Factor {
  public:
   Factor(Factor&&) noexcept;
   Factor& operator=(Factor&&) noexcept;
@@ -348,13 +349,13 @@ struct RefinedSolution : SparseSolution<double> {
 /// host. Throws Error{invalid_argument} where shapes do not match, Error{rank_deficient} where R's triangle cannot be
 /// solved with. (Björck, "Numerical Methods for Least Squares Problems", SIAM 1996, section 7.4.)
 template <class T>
-RefinedSolution refine(const Context& context, const Factor<T>& factor, const SparseView<double>& a,
-                       MatrixView<const double> b, const RefineOptions& options = {});
+QRANE_API RefinedSolution refine(const Context& context, const Factor<T>& factor, const SparseView<double>& a,
+                                 MatrixView<const double> b, const RefineOptions& options = {});
 
 /// A in one call: least squares, or of least norm where A is wide (by QR of A^T). Throws as analyze, factor and solve.
 template <class T>
-SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, MatrixView<const T> b,
-                                const AnalyzeOptions& analyze_options = {},
-                                const FactorOptions<T>& factor_options = {});
+QRANE_API SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, MatrixView<const T> b,
+                                          const AnalyzeOptions& analyze_options = {},
+                                          const FactorOptions<T>& factor_options = {});
 
 }  // namespace qrane::sparse

@@ -64,12 +64,12 @@ class QRStateOf final : public QRState<T> {
     const Index k = f_.k(), n = p.cols;
     if (columns == Columns::full && p.rows > k) {
       dense::Temporary<B, T> full(f_.queue(), p.rows, n);
-      f_.queue().fill(full.matrix, T(0), T(0));
-      f_.queue().copy(f_.r_source(), full.matrix.block(0, 0, k, n), backend::Part::upper);
+      fill(f_.queue(), full.matrix, T(0), T(0));
+      copy(f_.queue(), f_.r_source(), full.matrix.block(0, 0, k, n), backend::Part::upper);
       return finish(dense::export_matrix<B, T>(f_.queue(), full.matrix, where_));
     }
     dense::Temporary<B, T> out(f_.queue(), k, n * p.count);
-    f_.queue().copy(f_.r_source(), side_by_side(out.matrix, n), backend::Part::upper);
+    copy(f_.queue(), f_.r_source(), side_by_side(out.matrix, n), backend::Part::upper);
     return finish(dense::export_matrix<B, T>(f_.queue(), out.matrix, where_));
   }
 
@@ -89,7 +89,7 @@ class QRStateOf final : public QRState<T> {
   void r_into(MatrixView<T> out) override {
     const Plan& p = f_.plan();
     dense::write_into<B, T>(f_.queue(), out, f_.k(), p.cols, "R",
-                            [&](const Mat& target) { f_.queue().copy(f_.r_source(), target, backend::Part::upper); });
+                            [&](const Mat& target) { copy(f_.queue(), f_.r_source(), target, backend::Part::upper); });
   }
 
   void q_into(MatrixView<T> out) override {
@@ -135,7 +135,7 @@ class QRStateOf final : public QRState<T> {
     const Plan& p = f_.plan();
     Reflectors<T> out;
     dense::Temporary<B, T> packed(f_.queue(), p.rows, p.count == 1 ? 0 : p.cols * p.count);
-    if (p.count != 1) f_.queue().copy(f_.v(), side_by_side(packed.matrix, p.cols), backend::Part::all);
+    if (p.count != 1) copy(f_.queue(), f_.v(), side_by_side(packed.matrix, p.cols), backend::Part::all);
     out.packed = dense::export_matrix<B, T>(f_.queue(), p.count == 1 ? f_.v() : packed.matrix, where_);
     const Mat tau = f_.tau_row();  // contiguous: the rows are the columns of one matrix, too
     out.tau = finish(dense::export_matrix<B, T>(
@@ -154,7 +154,7 @@ class QRStateOf final : public QRState<T> {
   void r_into_batch(BatchView<T> out) override {
     check_shape("out", out, f_.k(), f_.plan().cols);
     dense::through_batch<B, T>(f_.queue(), out, false, [&](const Mat& target) {
-      f_.queue().copy(f_.r_source(), target, backend::Part::upper);
+      copy(f_.queue(), f_.r_source(), target, backend::Part::upper);
     });
   }
   void q_into_batch(BatchView<T> out) override {
@@ -176,11 +176,11 @@ class QRStateOf final : public QRState<T> {
     if (packed.first.data != nullptr || packed.first.buffer != nullptr || packed.pointers != nullptr) {
       check_shape("packed", packed, f_.plan().rows, f_.plan().cols);
       dense::through_batch<B, T>(f_.queue(), packed, false,
-                                 [&](const Mat& target) { f_.queue().copy(f_.v(), target, backend::Part::all); });
+                                 [&](const Mat& target) { copy(f_.queue(), f_.v(), target, backend::Part::all); });
     }
     dense::through_batch<B, T>(f_.queue(), tau, false, [&](const Mat& target) {
       const Mat row = f_.tau_row();
-      f_.queue().copy({row.data, row.cols, 1, std::max<Index>(row.cols, 1), row.stride, row.count}, target,
+      copy(f_.queue(), {row.data, row.cols, 1, std::max<Index>(row.cols, 1), row.stride, row.count}, target,
                       backend::Part::all);
     });
   }
@@ -224,7 +224,7 @@ class QRStateOf final : public QRState<T> {
   /// target := the leading columns of Q.
   void write_q(const Mat& target) {
     if (f_.has_explicit_q())
-      f_.queue().copy(f_.q().columns(0, target.cols), target, backend::Part::all);
+      copy(f_.queue(), f_.q().columns(0, target.cols), target, backend::Part::all);
     else
       f_.form(target);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/sparse_device_engine.hpp"
-#include "opencl/queue/queue.hpp"
+#include "opencl/whole.hpp"
 
 namespace qrane::detail {
 

@@ -74,8 +74,8 @@ class UpdatedStateOf final : public QRState<T> {
     const Solution<T> x = solve_d({});
     const dense::Temporary<B, T> rest(f_.queue(), f_.k(), f_.d().cols), r(f_.queue(), f_.k(), f_.plan().cols);
     const dense::OnDevice<B, T> solution(f_.queue(), x.x.view());
-    f_.queue().copy(f_.d(), rest.matrix, backend::Part::all);
-    f_.queue().copy(f_.r_source(), r.matrix, backend::Part::upper);
+    copy(f_.queue(), f_.d(), rest.matrix, backend::Part::all);
+    copy(f_.queue(), f_.r_source(), r.matrix, backend::Part::upper);
     const Matrix<double> more = dense::general_residual_norms<B, T>(f_.queue(), r.matrix, solution.matrix, rest.matrix);
     for (std::size_t j = 0; j < norms.size(); ++j) norms[j] = std::hypot(norms[j], more.data()[j]);
     return norms;
@@ -196,14 +196,14 @@ class UpdatedStateOf final : public QRState<T> {
   }
   Solution<T> solve_d(const SolveOptions& options) {
     const dense::Temporary<B, T> y(f_.queue(), f_.k(), f_.d().cols);
-    if (f_.k() > 0) f_.queue().copy(f_.d(), y.matrix, backend::Part::all);
+    if (f_.k() > 0) copy(f_.queue(), f_.d(), y.matrix, backend::Part::all);
     return dense::solve_projected<B, T>(f_, view(), f_.profile(), y.matrix, options, where_);
   }
   void write_r(const Mat& target) {
     const Index k = f_.k();
     if (target.cols == 0) return;
-    if (k > 0) f_.queue().copy(f_.r_source(), target.block(0, 0, k, target.cols), backend::Part::upper);
-    if (target.rows > k) f_.queue().fill(target.block(k, 0, target.rows - k, target.cols), T(0), T(0));
+    if (k > 0) copy(f_.queue(), f_.r_source(), target.block(0, 0, k, target.cols), backend::Part::upper);
+    if (target.rows > k) fill(f_.queue(), target.block(k, 0, target.rows - k, target.cols), T(0), T(0));
   }
   Matrix<T> finish(const Mat& a) {
     Matrix<T> out = dense::export_matrix<B, T>(f_.queue(), a, where_);

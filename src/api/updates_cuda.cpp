@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/updated_engine.hpp"
-#include "cuda/queue/queue.hpp"
+#include "cuda/whole.hpp"
 
 namespace qrane::detail {
 

@@ -102,15 +102,15 @@ template <class B, class T>
 void factor_whole_panel(typename B::Queue& queue, const WholePanels<B>& panels, std::size_t index,
                         const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& t,
                         const backend::DeviceMatrix<B, T>& v, const HouseholderWorkspace<B, T>& work) {
-  if constexpr (requires(backend::WholePanel<B, T> whole) { queue.factor_panel(whole); }) {
-    queue.factor_panel(backend::WholePanel<B, T>{a, t, v});
+  if (queue.limits(T{}).whole_panel_rows > 0) {
+    factor_whole_panel(queue, backend::WholePanel<B, T>{a, t, v});
   } else {
     // factor wants its T compact
     const auto& w = work.update.w;
     const backend::DeviceMatrix<B, T> compact{w.data, a.cols, a.cols, a.cols, w.stride, a.count};
-    queue.factor(panels.tile(index, a, compact, true));
-    queue.copy(compact, t, backend::Part::upper);
-    queue.copy(a, v, backend::Part::unit_lower);
+    factor(queue, panels.tile(index, a, compact, true));
+    copy(queue, compact, t, backend::Part::upper);
+    copy(queue, a, v, backend::Part::unit_lower);
   }
 }
 
@@ -142,13 +142,13 @@ void join_whole_t(typename B::Queue& queue, const WholePanels<B>& panels, PanelR
   const auto gram = work.gram.block(0, 0, t.cols, t.cols);
   for (Index row = 0; row < v.rows; row += piece_rows) {
     const auto piece = v.block(row, 0, std::min(piece_rows, v.rows - row), v.cols);
-    queue.gemm(Op::transpose, Op::none, T(1), piece, piece, T(row > 0 ? 1 : 0), gram);
+    gemm(queue, Op::transpose, Op::none, T(1), piece, piece, T(row > 0 ? 1 : 0), gram);
   }
   for (std::size_t p = range.first + 1; p < range.last; ++p) {
     const Index col = panels.panels[p].col - first, n = panels.panels[p].cols;
     const auto product = work.update.w.block(0, 0, col, n);
-    queue.gemm(Op::none, Op::none, T(1), gram.block(0, col, col, n), t.block(col, col, n, n), T(0), product);
-    queue.gemm(Op::none, Op::none, T(-1), t.block(0, 0, col, col), product, T(0), t.block(0, col, col, n));
+    gemm(queue, Op::none, Op::none, T(1), gram.block(0, col, col, n), t.block(col, col, n, n), T(0), product);
+    gemm(queue, Op::none, Op::none, T(-1), t.block(0, 0, col, col), product, T(0), t.block(0, col, col, n));
   }
 }
 
@@ -164,7 +164,7 @@ void householder(typename B::Queue& queue, const WholePanels<B>& panels, const b
                  const backend::DeviceMatrix<B, T>& t, const HouseholderWorkspace<B, T>& work) {
   using backend::Op;
   const Index k = std::min(a.rows, a.cols), m = a.rows, block_cols = t.ld;
-  queue.fill(t, T(0), T(0));
+  fill(queue, t, T(0), T(0));
   PanelRange range;
   for (Index first = 0; first < k; first += block_cols) {
     const Index end = std::min(first + block_cols, k);
@@ -172,7 +172,7 @@ void householder(typename B::Queue& queue, const WholePanels<B>& panels, const b
     const bool joined = is_joined(panels, m, a.cols, first, end);
     const auto t_block = block_t(t, first / block_cols, end - first);
     const auto v = work.v.block(0, 0, m - first, end - first);
-    if (joined && range.last - range.first > 1) queue.fill(v.block(0, 0, end - first, end - first), T(0), T(0));
+    if (joined && range.last - range.first > 1) fill(queue, v.block(0, 0, end - first, end - first), T(0), T(0));
     for (std::size_t p = range.first; p < range.last; ++p) {
       const Index col = panels.panels[p].col, b = panels.panels[p].cols;
       const auto panel = a.block(col, col, m - col, b), rest = a.block(col, col + b, m - col, end - col - b);
@@ -181,7 +181,7 @@ void householder(typename B::Queue& queue, const WholePanels<B>& panels, const b
       factor_whole_panel(queue, panels, p, panel, panel_t, panel_v, work);
       if (rest.cols == 0) continue;
       if (m - col <= panels.tile_rows)
-        queue.apply_qt_h(backend::Apply<B, T>{panels.tile(p, panel, panel_t, false), rest, Op::transpose});
+        apply_qt_h(queue, backend::Apply<B, T>{panels.tile(p, panel, panel_t, false), rest, Op::transpose});
       else
         apply_block_reflector(queue, panel_v, panel_t, Op::transpose, rest, work.update);
     }
@@ -201,7 +201,7 @@ void apply_panels(typename B::Queue& queue, const WholePanels<B>& panels, PanelR
     const std::size_t p = op == backend::Op::transpose ? range.first + i : range.last - 1 - i;
     const Index col = panels.panels[p].col, b = panels.panels[p].cols, rows = a.rows - col;
     const auto tile = panels.tile(p, a.block(col, col, rows, b), t_block.block(col - first, col - first, b, b), false);
-    queue.apply_qt_h(backend::Apply<B, T>{tile, c.block(col, 0, rows, c.cols), op});
+    apply_qt_h(queue, backend::Apply<B, T>{tile, c.block(col, 0, rows, c.cols), op});
   }
 }
 
@@ -227,7 +227,7 @@ void apply_householder(typename B::Queue& queue, const WholePanels<B>& panels, c
       continue;
     }
     const auto v = work.v.block(0, 0, a.rows - col, n);
-    queue.copy(a.block(col, col, a.rows - col, n), v, backend::Part::unit_lower);
+    copy(queue, a.block(col, col, a.rows - col, n), v, backend::Part::unit_lower);
     for (Index first = from; first < c.cols; first += wide)
       apply_block_reflector(queue, v, t_block, op, c.block(col, first, a.rows - col, std::min(wide, c.cols - first)),
                             work.update);

@@ -74,12 +74,8 @@ void copy_table(typename B::Queue& queue, const BatchView<T>& a,
   using U = std::remove_const_t<T>;
   detail::check(a.first.layout == Layout::column_major, ErrorCode::invalid_argument,
                 "a table of addresses in device memory takes column-major matrices");
-  if constexpr (requires(backend::CopyTable<B, U> task) { queue.copy_table(task); }) {
-    auto* const table = const_cast<U* const*>(a.pointers);
-    queue.copy_table(backend::CopyTable<B, U>{table, std::max<Index>(a.first.ld, 1), matrices, gather});
-  } else {
-    throw Error(ErrorCode::unavailable, "this backend takes no table of addresses in device memory");
-  }
+  auto* const table = const_cast<U* const*>(a.pointers);
+  copy_table(queue, backend::CopyTable<B, U>{table, std::max<Index>(a.first.ld, 1), matrices, gather});
 }
 
 /// target := the batch, of target's shape and count.
@@ -88,7 +84,7 @@ void load_batch(typename B::Queue& queue, const BatchView<const T>& a, const bac
   const MatrixView<const T>& first = a.first;
   if (a.count == 0 || first.rows == 0 || first.cols == 0) return;
   if (has_device_table<B>(a)) return copy_table<B, const T, true>(queue, a, target);
-  if (is_direct<B>(a)) return queue.copy(as_device_batch<B>(a), target, backend::Part::all);
+  if (is_direct<B>(a)) return copy(queue, as_device_batch<B>(a), target, backend::Part::all);
   const bool contiguous = a.pointers == nullptr && first.layout == Layout::column_major && first.ld == first.rows &&
                           a.stride == first.rows * first.cols && target.stride == a.stride && target.ld == first.ld;
   if (contiguous && !is_resident<B>(first)) return queue.upload(first.data, target.data, a.stride * a.count);
@@ -101,7 +97,7 @@ void store_batch(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& so
   const MatrixView<T>& first = a.first;
   if (a.count == 0 || first.rows == 0 || first.cols == 0) return;
   if (has_device_table<B>(a)) return copy_table<B, T, false>(queue, a, source);
-  if (is_direct<B>(a)) return queue.copy(source, as_device_batch<B>(a), backend::Part::all);
+  if (is_direct<B>(a)) return copy(queue, source, as_device_batch<B>(a), backend::Part::all);
   const bool contiguous = a.pointers == nullptr && first.layout == Layout::column_major && first.ld == first.rows &&
                           a.stride == first.rows * first.cols && source.stride == a.stride && source.ld == first.ld;
   if (contiguous && !is_resident<B>(first)) return queue.download(source.data, first.data, a.stride * a.count);

@@ -83,7 +83,7 @@ void join_t(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& t, Inde
   for (Index col = b; col < t.cols; col += b) {
     const Index n = std::min(b, t.cols - col);
     // T12 = -T1 (V1ᵀ Y2)
-    queue.gemm(Op::none, Op::transpose, T(-1), t.block(0, 0, col, col), work.products.block(col, 0, n, col), T(0),
+    gemm(queue, Op::none, Op::transpose, T(-1), t.block(0, 0, col, col), work.products.block(col, 0, n, col), T(0),
                t.block(0, col, col, n));
   }
 }
@@ -96,7 +96,7 @@ void factor_block(typename B::Queue& queue, const BlockedSchedule<B>& schedule, 
                   bool joined, const BlockedWorkspace<B, T>& work) {
   using backend::Op;
   const Index m = a.rows;
-  queue.fill(v.block(0, 0, end - first, end - first), T(0), T(0));
+  fill(queue, v.block(0, 0, end - first, end - first), T(0), T(0));
   for (Index col = first; col < end; col += schedule.panel_cols) {
     const Index b = std::min(schedule.panel_cols, end - col), at = col - first, index = col / schedule.panel_cols;
     const auto panel_v = v.block(at, at, m - col, b);
@@ -106,10 +106,10 @@ void factor_block(typename B::Queue& queue, const BlockedSchedule<B>& schedule, 
     const Index from = joined && at > 0 ? 0 : at + b, to = col + b == end ? at : end - first;
     if (from >= to) continue;
     const auto products = work.products.block(at, from, b, to - from);
-    queue.gemm(Op::transpose, Op::none, T(1), panel_y, a.block(col, first + from, m - col, to - from), T(0), products);
+    gemm(queue, Op::transpose, Op::none, T(1), panel_y, a.block(col, first + from, m - col, to - from), T(0), products);
     if (col + b == end) continue;
     const Index right = end - col - b;
-    queue.gemm(Op::none, Op::none, T(-1), panel_v, work.products.block(at, at + b, b, right), T(1),
+    gemm(queue, Op::none, Op::none, T(-1), panel_v, work.products.block(at, at + b, b, right), T(1),
                a.block(col, col + b, m - col, right));
   }
   if (joined) join_t(queue, t, schedule.panel_cols, work);
@@ -122,9 +122,9 @@ void blocked(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const
   using backend::Op;
   const Index k = std::min(a.rows, a.cols), m = a.rows, block = schedule.block_cols;
   auto side = k > block ? queue.side() : queue;
-  queue.fill(t, T(0), T(0));
+  fill(queue, t, T(0), T(0));
   if (const auto& p = work.panel; p.method.cholesky_passes > 0)
-    queue.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(p.refused), p.panels, 1, p.panels, 0, 1}, 0.0,
+    fill(queue, backend::DeviceMatrix<B, double>{cast_pointer<double>(p.refused), p.panels, 1, p.panels, 0, 1}, 0.0,
                0.0);
   side.follow(queue);
   for (Index first = 0, turn = 0; first < k; first += block, turn = 1 - turn) {
@@ -154,7 +154,7 @@ void apply_blocked(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& 
     const Index col = index * block_cols;
     const Index n = std::min(block_cols, k - col);
     const auto v = work.v[0].block(0, 0, a.rows - col, n);
-    queue.copy(a.block(col, col, a.rows - col, n), v, Part::unit_lower);
+    copy(queue, a.block(col, col, a.rows - col, n), v, Part::unit_lower);
     const Index first = identity ? std::min(col, c.cols) : 0;
     apply_block_reflector(queue, v, block_t(t, index, n), op, c.block(col, first, a.rows - col, c.cols - first),
                           work.rest);

@@ -19,17 +19,6 @@
 
 namespace qrane::dense {
 
-template <class B, class T>
-concept ReflectsPanels = requires(typename B::Queue& q, backend::ReflectPanel<B, T> p, backend::Scratch<B> scratch) {
-  q.reflect_panel(p, scratch);
-  { q.max_reflect_cols() } -> std::convertible_to<Index>;
-};
-template <class B, class T>
-concept FactorsPanels = requires(typename B::Queue& q, backend::HouseholderPanel<B, T> p, T scalar) {
-  q.householder_panel(p);
-  { q.max_householder_rows(scalar) } -> std::convertible_to<Index>;
-};
-
 /// How the thin Q of a panel comes about: by Cholesky QR where passes > 0 and the panel is tall, else by TSQR.
 struct PanelMethod {
   int cholesky_passes = 0;
@@ -54,9 +43,9 @@ BlockedPanel<B> make_blocked_panel(typename B::Queue& queue, Index rows, Index c
                                    const PanelMethod& method) {
   BlockedPanel<B> p;
   const bool own = method.cholesky_passes > 0 && batch == 1;
-  if constexpr (ReflectsPanels<B, T>) p.reflect = own && rows >= 2 * cols && cols <= queue.max_reflect_cols();
-  if constexpr (FactorsPanels<B, T>)
-    p.householder = own && rows <= queue.max_householder_rows(T(0)) && cols <= queue.max_reflect_cols();
+  const backend::Limits& limits = queue.limits(T{});
+  p.reflect = own && rows >= 2 * cols && cols <= limits.max_reflect_cols;
+  p.householder = own && rows <= limits.max_householder_rows && cols <= limits.max_reflect_cols;
   if (p.householder) return p;
   shape.inner = std::min<int>(shape.inner, static_cast<int>(cols));
   p.tree = std::make_unique<DeviceSchedule<B>>(queue, make_schedule(rows, cols, batch, shape.inner, shape));
@@ -114,12 +103,12 @@ void factor_panel_thin(typename B::Queue& queue, const DeviceSchedule<B>& tree,
     cholesky_qr(queue, tree, {}, panel, r, q, {work.method.cholesky_passes, work.method.guard_limit}, cholesky);
     return;
   }
-  const auto copy = work.copy.block(0, 0, panel.rows, b);
-  queue.copy(panel, copy, backend::Part::all);
-  const ImplicitQ<B, T> implicit{&tree, copy, work.t};
+  const auto copied = work.copy.block(0, 0, panel.rows, b);
+  copy(queue, panel, copied, backend::Part::all);
+  const ImplicitQ<B, T> implicit{&tree, copied, work.t};
   caqr(queue, implicit);
   form_q(queue, implicit, q);
-  queue.copy(copy.block(0, 0, b, b), r, backend::Part::upper);
+  copy(queue, copied.block(0, 0, b, b), r, backend::Part::upper);
 }
 
 /// The steps after the thin Q: R and V1 into the panel's top, T.
@@ -133,7 +122,7 @@ void reconstruct_top(typename B::Queue& queue, const backend::DeviceMatrix<B, T>
   r.panel = panel.block(0, 0, b, b);
   r.t = t;
   r.u_inverse = work.u_inverse.block(0, 0, b, b);
-  queue.reconstruct(r);
+  reconstruct(queue, r);
 }
 
 template <class B, class T>
@@ -147,10 +136,10 @@ void factor_panel_by_steps(typename B::Queue& queue, const DeviceSchedule<B>& tr
   reconstruct_top(queue, panel, t, work);
   // V2 = Q2 U^-1
   if (panel.rows > b)
-    queue.gemm(Op::none, Op::none, T(1), work.q.block(b, 0, panel.rows - b, b), work.u_inverse.block(0, 0, b, b), T(0),
+    gemm(queue, Op::none, Op::none, T(1), work.q.block(b, 0, panel.rows - b, b), work.u_inverse.block(0, 0, b, b), T(0),
                panel.block(b, 0, panel.rows - b, b));
-  queue.copy(panel, v, Part::unit_lower);
-  queue.gemm(Op::none, Op::none, T(1), v, t, T(0), y);
+  copy(queue, panel, v, Part::unit_lower);
+  gemm(queue, Op::none, Op::none, T(1), v, t, T(0), y);
 }
 
 /// The same under a condition, which library products do not take.
@@ -161,19 +150,19 @@ void refactor_panel_by_tree(typename B::Queue& queue, const DeviceSchedule<B>& t
                             const PanelWorkspace<B, T>& work) {
   using backend::Part;
   const Index b = panel.cols;
-  const auto q = work.q.block(0, 0, panel.rows, b), copy = work.copy.block(0, 0, panel.rows, b);
-  queue.copy(panel, copy, Part::all);
-  const ImplicitQ<B, T> implicit{&tree, copy, work.t};
+  const auto q = work.q.block(0, 0, panel.rows, b), copied = work.copy.block(0, 0, panel.rows, b);
+  copy(queue, panel, copied, Part::all);
+  const ImplicitQ<B, T> implicit{&tree, copied, work.t};
   caqr(queue, implicit);
   form_q(queue, implicit, q);
-  queue.copy(copy.block(0, 0, b, b), work.r.block(0, 0, b, b), Part::upper);
+  copy(queue, copied.block(0, 0, b, b), work.r.block(0, 0, b, b), Part::upper);
   reconstruct_top(queue, panel, t, work);
-  queue.widen(work.u_inverse.block(0, 0, b, b), work.wide_inverse.block(0, 0, b, b));
-  queue.multiply_wide(q.block(b, 0, panel.rows - b, b), work.wide_inverse.block(0, 0, b, b),
+  widen(queue, work.u_inverse.block(0, 0, b, b), work.wide_inverse.block(0, 0, b, b));
+  multiply_wide(queue, q.block(b, 0, panel.rows - b, b), work.wide_inverse.block(0, 0, b, b),
                       panel.block(b, 0, panel.rows - b, b), work.scratch);
-  queue.copy(panel, v, Part::unit_lower);
-  queue.widen(t, work.wide_inverse.block(0, 0, b, b));
-  queue.multiply_wide(v, work.wide_inverse.block(0, 0, b, b), y, work.scratch);
+  copy(queue, panel, v, Part::unit_lower);
+  widen(queue, t, work.wide_inverse.block(0, 0, b, b));
+  multiply_wide(queue, v, work.wide_inverse.block(0, 0, b, b), y, work.scratch);
 }
 
 /// Reflectors of a panel in place, v := the same with their ones and zeros, T, y := V T.
@@ -182,20 +171,22 @@ void factor_panel(typename B::Queue& queue, const BlockedPanel<B>& way, Index in
                   const backend::DeviceMatrix<B, T>& panel, const backend::DeviceMatrix<B, T>& t,
                   const backend::DeviceMatrix<B, T>& v, const backend::DeviceMatrix<B, T>& y,
                   const PanelWorkspace<B, T>& work) {
-  if constexpr (ReflectsPanels<B, T>) {
-    if (way.reflect) {
-      const auto refused = work.flag(index);
-      queue.reflect_panel(backend::ReflectPanel<B, T>{panel, t, v, y, refused, reflect_limit<T>}, work.scratch);
-      if (way.tree)
-        return backend::guarded(queue, refused, [&](typename B::Queue& hard) {
-          refactor_panel_by_tree(hard, *way.tree, panel, t, v, y, work);
-        });
-      if constexpr (FactorsPanels<B, T>)
-        return queue.when(refused).householder_panel(backend::HouseholderPanel<B, T>{panel, t, v, y});
-    }
+  const backend::HouseholderPanel<B, T> whole{panel, t, v, y};
+  if (!way.reflect && way.householder) {
+    householder_panel(queue, whole);
+    return;
   }
-  if constexpr (FactorsPanels<B, T>)
-    if (way.householder) return queue.householder_panel(backend::HouseholderPanel<B, T>{panel, t, v, y});
+  if (way.reflect) {
+    const auto refused = work.flag(index);
+    reflect_panel(queue, backend::ReflectPanel<B, T>{panel, t, v, y, refused, reflect_limit<T>}, work.scratch);
+    if (way.householder) {
+      householder_panel(queue.when(refused), whole);
+      return;
+    }
+    return backend::guarded(queue, refused, [&](typename B::Queue& hard) {
+      refactor_panel_by_tree(hard, *way.tree, panel, t, v, y, work);
+    });
+  }
   factor_panel_by_steps(queue, *way.tree, index, panel, t, v, y, work);
 }
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace qrane::dense {
 

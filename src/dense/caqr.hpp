@@ -37,9 +37,9 @@ void caqr(typename B::Queue& queue, const ImplicitQ<B, T>& q, bool alone = false
     const Index right = panel.col + panel.cols, rest = looks_ahead ? std::min(right + panel.cols, n) : right;
     for (const Level& level : panel.levels) {
       if (level.tree)
-        side.factor_tree(q.panel(level));
+        factor_tree(side, q.panel(level));
       else
-        side.factor(q.panel(level));
+        factor(side, q.panel(level));
     }
     if (right == n) continue;
     side.follow(queue);  // the update of the rest by the panel before has been to the next panel's columns
@@ -55,7 +55,7 @@ void caqr(typename B::Queue& queue, const ImplicitQ<B, T>& q, bool alone = false
 /// out := the first out.cols columns of Q.
 template <class B, class T>
 void form_q(typename B::Queue& queue, const ImplicitQ<B, T>& q, const backend::DeviceMatrix<B, T>& out) {
-  queue.fill(out, T(0), T(1));
+  fill(queue, out, T(0), T(1));
   apply(queue, q, backend::Op::none, out, true);
 }
 

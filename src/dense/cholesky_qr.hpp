@@ -36,7 +36,7 @@
 #include <qrane/qr.hpp>
 
 #include "dense/caqr.hpp"
-#include "vocabulary/guarded.hpp"
+#include "vocabulary/queue.hpp"
 
 namespace qrane::dense {
 
@@ -138,37 +138,31 @@ void precondition(typename B::Queue& queue, const Sketch<B>& sketch, const backe
     auto shifted = cholesky_task<B, T>(work, work.r);
     shifted.limit = shifted.fit_limit = 1e300;
     shifted.shift = 16.0 * static_cast<double>(n) * 0x1p-53;
-    queue.guarded_cholesky(shifted);
-    queue.multiply_wide(a, work.inverse, work.v, work.scratch);
+    guarded_cholesky(queue, shifted);
+    multiply_wide(queue, a, work.inverse, work.v, work.scratch);
   } else {
     if (sketch.rows > 0) {
       guarded(queue, hopeless, [&](typename B::Queue& hard) {
         const DeviceMatrix<B, T> s{work.v.data, sketch.rows, n, sketch.rows, 0, 1};
-        hard.sketch(a, s);
+        apply_sketch(hard, a, s);
         caqr(hard, ImplicitQ<B, T>{sketch.tree.get(), s, work.t});
-        hard.copy(s.block(0, 0, n, n), work.r, Part::upper);
+        copy(hard, s.block(0, 0, n, n), work.r, Part::upper);
       });
     }
-    if constexpr (requires { queue.solve_wide(a, work.r, work.v); }) {
-      queue.solve_wide(a, work.r, work.v);
-    } else {
-      queue.copy(a, work.v, Part::all);
-      queue.trsm(backend::Side::right, Triangle::upper, Op::none, Diagonal::non_unit, 1.0, work.r, work.v);
-    }
+    solve_wide(queue, a, work.r, work.v);
   }
 }
 
 /// Whether the tree starts beside the guard: where nothing else is left when the first pass fails.
 template <class B, class T>
 constexpr bool starts_tree_early(int passes, Index sketch_rows) {
-  return requires { requires B::Queue::has_side; }
-  &&sizeof(T) == 8 && passes > 1 && sketch_rows == 0;
+  return B::has_side && sizeof(T) == 8 && passes > 1 && sketch_rows == 0;
 }
 
 /// Something else has answered: under that condition the rest of an early tree does nothing.
 template <class B, class T>
 void call_off_tree(typename B::Queue queue, const CholeskyWorkspace<B, T>& work) {
-  queue.fill(backend::DeviceMatrix<B, float>{cast_pointer<float>(work.unanswered()), 1, 1, 1, 0, 1}, 0.0f, 0.0f);
+  fill(queue, backend::DeviceMatrix<B, float>{cast_pointer<float>(work.unanswered()), 1, 1, 1, 0, 1}, 0.0f, 0.0f);
 }
 
 /// R and thin Q from two passes, under the queue's condition; work.to_tree() is set when Q1 is not as it should be.
@@ -178,18 +172,18 @@ void two_passes(typename B::Queue& queue, const Sketch<B>& sketch, const backend
                 typename B::template Pointer<std::int32_t> hopeless, const CholeskyWorkspace<B, T>& work) {
   const auto n = static_cast<double>(a.cols);
   precondition(queue, sketch, a, hopeless, work);
-  queue.gram(work.v, work.gram, work.scratch);
+  gram(queue, work.v, work.gram, work.scratch);
   auto second = cholesky_task<B, T>(work, work.r2);
   second.failed = work.to_tree();
   if (work.early_tree) second.verdict = work.second_verdict();
   // Orthonormal columns have n. double: as for one pass. float: what Q1's own rounding leaves in a column,
   // 2^-24 sqrt(n) times ‖R̂2^-1‖ = limit / sqrt(n), is half of the 30 p 2^-24 allowed.
   second.limit = second.fit_limit = sizeof(T) == 8 ? std::sqrt(n * (2 * n + 10)) : 15 * (n + 10);
-  queue.guarded_cholesky(second);
+  guarded_cholesky(queue, second);
   if (work.early_tree) call_off_tree(queue.when(work.second_verdict()), work);
-  queue.multiply_wide(work.r2, work.r, work.gram, work.scratch);  // R = R2 P
-  queue.narrow(work.gram, r, backend::Part::upper);
-  if (q.cols > 0) queue.multiply_wide(work.v, work.inverse, q, work.scratch);
+  multiply_wide(queue, work.r2, work.r, work.gram, work.scratch);  // R = R2 P
+  narrow(queue, work.gram, r, backend::Part::upper);
+  if (q.cols > 0) multiply_wide(queue, work.v, work.inverse, q, work.scratch);
 }
 
 /// R (n x n) and, when q.cols > 0, the thin Q of a; a is only read. `tree` is CAQR's of a.
@@ -203,14 +197,14 @@ void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const 
   const bool thin = q.cols > 0, repairs = guard.passes > 1;
   // whether a first factor that is no preconditioner leaves another
   const bool rescues = sizeof(T) == 4 || sketch.rows > 0;
-  queue.fill(DeviceMatrix<B, float>{cast_pointer<float>(work.flags), Work::flag_count, 1, Work::flag_count, 0, 1}, 0.0f,
+  fill(queue, DeviceMatrix<B, float>{cast_pointer<float>(work.flags), Work::flag_count, 1, Work::flag_count, 0, 1}, 0.0f,
              1.0f);  // unanswered, and nothing else
   const auto within = work.first_verdict(), beyond = within + 1, fit = within + 2, hopeless = within + 3;
   const ImplicitQ<B, T> implicit{&tree, work.tree_v, work.t};
   auto side = work.early_tree ? queue.side() : queue;
   side.follow(queue);
 
-  queue.gram(a, work.gram, work.scratch);
+  gram(queue, a, work.gram, work.scratch);
   auto first = cholesky_task<B, T>(work, work.r);
   first.verdict = work.first_verdict();
   first.limit = guard.limit;
@@ -218,25 +212,25 @@ void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const 
   const double fit_limit = std::sqrt(0x1p47 / static_cast<double>(std::max<Index>(a.cols, 1)));
   first.fit_limit = repairs ? std::max(guard.limit, fit_limit) : guard.limit;
   if (!repairs || !rescues) first.failed = work.to_tree();
-  queue.guarded_cholesky(first);
+  guarded_cholesky(queue, first);
   if (work.early_tree) {
     call_off_tree(queue.when(within), work);
     auto early = side.when(work.unanswered());
-    early.copy(a, work.tree_v, Part::all);
+    copy(early, a, work.tree_v, Part::all);
     caqr(early, implicit, true);
   }
-  queue.narrow(work.r, r, Part::upper);
+  narrow(queue, work.r, r, Part::upper);
   if (thin) {
     auto good = queue.when(within);
-    good.multiply_wide(a, work.inverse, q, work.scratch);
+    multiply_wide(good, a, work.inverse, q, work.scratch);
   }
   const auto repair = [&](typename B::Queue& hard) { two_passes(hard, sketch, a, r, q, hopeless, work); };
   const auto go_back = [&](typename B::Queue& fallback) {
     if (!work.early_tree) {
-      fallback.copy(a, work.tree_v, Part::all);
+      copy(fallback, a, work.tree_v, Part::all);
       caqr(fallback, implicit);
     }
-    fallback.copy(work.tree_v.block(0, 0, r.rows, r.cols), r, Part::upper);
+    copy(fallback, work.tree_v.block(0, 0, r.rows, r.cols), r, Part::upper);
     if (thin) form_q(fallback, implicit, q);
   };
   if (repairs && rescues) {  // only the second guard sends to the tree

@@ -28,9 +28,9 @@ void apply_block_reflector(typename B::Queue& queue, const backend::DeviceMatrix
   if (c.cols == 0 || c.rows == 0) return;
   const auto w = work.w.block(0, 0, v.cols, c.cols);
   const auto w2 = work.w2.block(0, 0, v.cols, c.cols);
-  queue.gemm(Op::transpose, Op::none, T(1), v, c, T(0), w);
-  queue.gemm(op, Op::none, T(1), t, w, T(0), w2);
-  queue.gemm(Op::none, Op::none, T(-1), v, w2, T(1), c);
+  gemm(queue, Op::transpose, Op::none, T(1), v, c, T(0), w);
+  gemm(queue, op, Op::none, T(1), t, w, T(0), w2);
+  gemm(queue, Op::none, Op::none, T(-1), v, w2, T(1), c);
 }
 
 /// T factor of block k of a factorization, t.ld columns wide but for the last; t holds them one after the other.

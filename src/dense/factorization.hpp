@@ -136,7 +136,7 @@ class Factorization : Pieces<B, T> {
     if (plan_.count == 0) return;
     Mat a = v_;
     a.ld = std::max<Index>(ld, 1);
-    factor_small(queue_, a, const_cast<T* const*>(table));
+    factor_small(queue_, backend::FactorSmall<B, T>{a, v_, householder_.tau, const_cast<T* const*>(table)});
     finish(queue_);
   }
 
@@ -160,12 +160,12 @@ class Factorization : Pieces<B, T> {
     if (plan_.q == QForm::full) {
       const Temporary<B, T> memory(queue_, c.rows, c.cols * c.count);
       const Mat copied{memory.matrix.data, c.rows, c.cols, memory.matrix.ld, memory.matrix.ld * c.cols, c.count};
-      queue_.copy(c, copied, backend::Part::all);
-      queue_.gemm(op, backend::Op::none, T(1), q_, copied, T(0), c);
+      copy(queue_, c, copied, backend::Part::all);
+      gemm(queue_, op, backend::Op::none, T(1), q_, copied, T(0), c);
       return;
     }
     if (plan_.small)
-      apply_small(queue_, op, c, false);
+      apply_small(queue_, backend::ApplySmall<B, T>{v_, householder_.tau, c, op});
     else if (plan_.algorithm == Algorithm::householder)
       apply_householder(queue_, whole_panels_, v_, t_, op, c, householder_);
     else if (plan_.algorithm == Algorithm::blocked)
@@ -201,7 +201,7 @@ class Factorization : Pieces<B, T> {
     for (Index p = 0; p * b < k(); ++p) {
       const Index n = std::min(b, k() - p * b);
       const Mat diagonal{t_.data + p * b * b, 1, n, b + 1, t_.stride, plan_.count};
-      queue_.copy(diagonal, tau.columns(p * b, n), backend::Part::all);
+      copy(queue_, diagonal, tau.columns(p * b, n), backend::Part::all);
     }
     return tau;
   }
@@ -280,16 +280,11 @@ class Factorization : Pieces<B, T> {
       cholesky_qr(queue, *tree_, sketch_, a, r_, q_, {plan_.passes, plan_.guard_limit}, cholesky_);
       return;
     }
-    if constexpr (Absorbing<B, T>) {
-      if (plan_.absorbing_units > 0) {
-        tsqr_absorbing(queue, plan_, *tree_, a, r_, q_, absorbed_);
-        return;
-      }
-    }
+    if (plan_.absorbing_units > 0) return tsqr_absorbing(queue, plan_, *tree_, a, r_, q_, absorbed_);
     if (plan_.small) {
-      factor_small(queue, a);
+      factor_small(queue, backend::FactorSmall<B, T>{a, v_, householder_.tau});
     } else if (!(a.data == v_.data)) {
-      queue.copy(a, v_, backend::Part::all);
+      copy(queue, a, v_, backend::Part::all);
     }
     if (plan_.algorithm == Algorithm::householder) {
       if (!plan_.small) householder(queue, whole_panels_, v_, t_, householder_);
@@ -304,34 +299,22 @@ class Factorization : Pieces<B, T> {
   /// What is kept when the reflectors are not.
   void finish(Queue& queue) {
     if (keeps_reflectors()) return;
-    queue.copy(v_.block(0, 0, k(), plan_.cols), r_, backend::Part::upper);
+    copy(queue, v_.block(0, 0, k(), plan_.cols), r_, backend::Part::upper);
     if (has_explicit_q()) form_on(queue, q_);
   }
 
   void form_on(Queue& queue, const Mat& out) {
     if (plan_.small) {
-      apply_small(queue, backend::Op::none, out, true);
+      apply_small(queue, backend::ApplySmall<B, T>{v_, householder_.tau, out, backend::Op::none, true});
     } else if (plan_.algorithm == Algorithm::householder) {
-      queue.fill(out, T(0), T(1));
+      fill(queue, out, T(0), T(1));
       apply_householder(queue, whole_panels_, v_, t_, backend::Op::none, out, householder_, true);
     } else if (plan_.algorithm == Algorithm::blocked) {
-      queue.fill(out, T(0), T(1));
+      fill(queue, out, T(0), T(1));
       apply_blocked_columns(queue, backend::Op::none, out, true);
     } else {
       form_q(queue, implicit(), out);
     }
-  }
-
-  /// Plans are small only where the backend has these kernels.
-  void factor_small([[maybe_unused]] Queue& queue, [[maybe_unused]] const Mat& a,
-                    [[maybe_unused]] T* const* table = nullptr) {
-    if constexpr (requires(backend::FactorSmall<B, T> task) { queue.factor_small(task); })
-      queue.factor_small(backend::FactorSmall<B, T>{a, v_, householder_.tau, table});
-  }
-  void apply_small([[maybe_unused]] Queue& queue, [[maybe_unused]] backend::Op op, [[maybe_unused]] const Mat& c,
-                   [[maybe_unused]] bool identity) {
-    if constexpr (requires(backend::ApplySmall<B, T> task) { queue.apply_small(task); })
-      queue.apply_small(backend::ApplySmall<B, T>{v_, householder_.tau, c, op, identity});
   }
 
   /// apply_blocked over as many columns at a time as the workspace is wide.

@@ -51,9 +51,9 @@ void apply_level(typename B::Queue& queue, const ImplicitQ<B, T>& q, const Level
   if (c.cols == 0) return;
   const backend::Apply<B, T> apply{q.panel(level), c, op};
   if (level.tree)
-    queue.apply_qt_tree(apply);
+    apply_qt_tree(queue, apply);
   else
-    queue.apply_qt_h(apply);
+    apply_qt_h(queue, apply);
 }
 
 /// C := Qᵀ C or Q C; C has Q's rows. `identity`: C holds columns of the identity in order, so that a panel

@@ -23,6 +23,13 @@ namespace qrane::dense {
 
 template <class B>
 class Kept final : public backend::Reserve {
+  struct Key {
+    Index rows = 0, cols = 0;
+    Algorithm algorithm = Algorithm::automatic;
+    QForm q = QForm::none;
+    bool operator==(const Key&) const = default;
+  };
+
  public:
   using Queue = typename B::Queue;
 
@@ -46,7 +53,7 @@ class Kept final : public backend::Reserve {
     Lease(Kept& kept, const auto& key, std::shared_ptr<Thing> thing, Index bytes)
         : kept_(&kept), key_(key), thing_(std::move(thing)), bytes_(bytes) {}
     Kept* kept_;
-    typename Kept::Key key_;
+    Key key_;
     std::shared_ptr<Thing> thing_;
     Index bytes_;
   };
@@ -78,8 +85,7 @@ class Kept final : public backend::Reserve {
   /// Also from another thread than the context's. Nothing while the queue's stream is captured: what is in use by work
   /// before the graph cannot be released within.
   bool give_back() noexcept override {
-    if constexpr (requires { queue_.captured(); })
-      if (queue_.captured()) return false;
+    if (queue_.captured()) return false;
     std::list<Item> going;
     const std::lock_guard lock(mutex_);
     going.swap(items_);
@@ -90,12 +96,6 @@ class Kept final : public backend::Reserve {
  private:
   static constexpr std::size_t most = 8;
 
-  struct Key {
-    Index rows = 0, cols = 0;
-    Algorithm algorithm = Algorithm::automatic;
-    QForm q = QForm::none;
-    bool operator==(const Key&) const = default;
-  };
   struct Item {
     std::type_index type;
     Key key;

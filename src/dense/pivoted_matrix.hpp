@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Column-pivoted QR of one matrix that is worked on whole: A P = Q R, packed as LAPACK's geqp3 packs it.
 //
-// exact        the backend's pivoted_factor (Businger, Golub 1965); where a backend has none, the CPU's on a host copy
+// exact        pivoted_factor (Businger, Golub 1965)
 // randomized   blocks of b columns (Duersch, Gu, "Randomized QR with column pivoting", SISC 2017; Martinsson,
 //              Quintana-Ortí, Heavner, van de Geijn, "Householder QR factorization with randomization for column
 //              pivoting", SISC 2017): a seeded sketch Y = G A22 of b + 8 rows is factored with pivoting, its first b
@@ -20,24 +20,12 @@
 #include <numeric>
 #include <vector>
 
-#include "cpu/queue/queue.hpp"
 #include "dense/transfer.hpp"
 
 namespace qrane::dense {
 
 /// Beyond this the columns of a matrix leave the multiprocessors' memory, and the exact method waits for the device's.
 constexpr Index widest_exact_pivoting = 2304;
-
-template <class B, class T>
-concept HasPivotedFactor = requires(typename B::Queue& queue, const backend::PivotedFactor<B, T>& task,
-                                    const backend::Scratch<B>& scratch) {
-  queue.pivoted_factor(task, scratch);
-};
-template <class B, class T>
-concept HasGatherColumns = requires(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
-                                    typename B::template Pointer<std::int32_t> columns) {
-  queue.gather_columns(a, columns, a);
-};
 
 /// The next of a sequence that is the same on every machine: splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 inline std::uint64_t random_bits(std::uint64_t& state) {
@@ -46,30 +34,6 @@ inline std::uint64_t random_bits(std::uint64_t& state) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
   return z ^ (z >> 31);
-}
-
-/// task on a host copy, by the CPU's pivoted_factor.
-template <class B, class T>
-void pivoted_factor_on_host(typename B::Queue& queue, const backend::PivotedFactor<B, T>& task) {
-  const Index m = task.a.rows, n = task.a.cols;
-  Matrix<T> a = Matrix<T>::host(m, n), packed = Matrix<T>::host(m, n), inverse_tau = Matrix<T>::host(task.steps, 1);
-  store<B, T>(queue, task.a, a.view());
-  std::vector<std::int32_t> columns(static_cast<std::size_t>(n));
-  std::int32_t rank = 0;
-  backend::PivotedFactor<backend::Cpu, T> host;
-  host.a = as_device<backend::Cpu>(a.view());
-  host.packed = as_device<backend::Cpu>(packed.view());
-  host.columns = columns.data();
-  host.inverse_tau = inverse_tau.data();
-  host.rank = &rank;
-  host.steps = task.steps;
-  host.tolerance = task.tolerance;
-  host.truncate = task.truncate;
-  backend::cpu::Queue(1).pivoted_factor(host, {});
-  load<B, T>(queue, std::as_const(packed).view(), task.packed);
-  queue.upload(columns.data(), task.columns, n);
-  queue.upload(inverse_tau.data(), task.inverse_tau, task.steps);
-  queue.upload(&rank, task.rank, 1);
 }
 
 /// The memory and the steps of one pivoted factorization.
@@ -102,9 +66,7 @@ class PivotedMatrix {
     rank_ = 0;
     kept_ = 0;
     if (steps_ == 0) return;
-    if constexpr (HasGatherColumns<B, T>) {
-      if (randomized_) return run_randomized(tolerance, truncate);
-    }
+    if (randomized_) return run_randomized(tolerance, truncate);
     factor(a_, packed_, device_columns_, inverse_tau_, steps_, tolerance, truncate);
     pending_ = true;
     truncated_ = truncate;
@@ -153,8 +115,7 @@ class PivotedMatrix {
     gram_ = carver.template matrix<T>(std::min(block_cols, steps_), std::min(block_cols, steps_));
     Index scratch_bytes = 0;
     const auto want = [&](Index m, Index n) {
-      if constexpr (HasPivotedFactor<B, T>)
-        scratch_bytes = std::max(scratch_bytes, queue_.pivoted_factor_scratch_bytes(m, n, T{}));
+      scratch_bytes = std::max(scratch_bytes, pivoted_factor_scratch_bytes(queue_, m, n, T{}));
     };
     if (randomized_) {
       panel_ = carver.template matrix<T>(rows, sketch_cols);
@@ -188,7 +149,7 @@ class PivotedMatrix {
   const HostMatrix& diagonal() {
     if (diagonal_.rows == kept()) return diagonal_;
     const Temporary<B, T> row(queue_, 1, kept_);
-    queue_.copy(Mat{packed_.data, 1, kept_, packed_.ld + 1, 0, 1}, row.matrix, backend::Part::all);
+    copy(queue_, Mat{packed_.data, 1, kept_, packed_.ld + 1, 0, 1}, row.matrix, backend::Part::all);
     diagonal_ = to_host_matrix<B, T>(queue_, Mat{row.matrix.data, kept_, 1, std::max<Index>(kept_, 1), 0, 1});
     return diagonal_;
   }
@@ -204,10 +165,7 @@ class PivotedMatrix {
     task.steps = steps;
     task.tolerance = tolerance;
     task.truncate = truncate;
-    if constexpr (HasPivotedFactor<B, T>)
-      queue_.pivoted_factor(task, scratch_);
-    else
-      pivoted_factor_on_host(queue_, task);
+    pivoted_factor(queue_, task, scratch_);
   }
 
   /// C := op(H_first ... H_end-1) C.
@@ -222,12 +180,12 @@ class PivotedMatrix {
       const Mat v = v_.block(0, 0, rows - col, n), m = gram_.block(0, 0, n, n),
                 product = w.matrix.block(0, 0, n, c.cols);
       const Mat target = c.block(col, 0, rows - col, c.cols);
-      queue_.copy(packed_.block(col, col, rows - col, n), v, Part::unit_lower);
-      queue_.gemm(Op::transpose, Op::none, T(1), v, v, T(0), m);
-      queue_.copy(Mat{inverse_tau_ + col, 1, n, 1, 0, 1}, Mat{m.data, 1, n, m.ld + 1, 0, 1}, Part::all);
-      queue_.gemm(Op::transpose, Op::none, T(1), v, target, T(0), product);
-      queue_.trsm(backend::Side::left, Triangle::upper, op, Diagonal::non_unit, T(1), m, product);
-      queue_.gemm(Op::none, Op::none, T(-1), v, product, T(1), target);
+      copy(queue_, packed_.block(col, col, rows - col, n), v, Part::unit_lower);
+      gemm(queue_, Op::transpose, Op::none, T(1), v, v, T(0), m);
+      copy(queue_, Mat{inverse_tau_ + col, 1, n, 1, 0, 1}, Mat{m.data, 1, n, m.ld + 1, 0, 1}, Part::all);
+      gemm(queue_, Op::transpose, Op::none, T(1), v, target, T(0), product);
+      trsm(queue_, backend::Side::left, Triangle::upper, op, Diagonal::non_unit, T(1), m, product);
+      gemm(queue_, Op::none, Op::none, T(-1), v, product, T(1), target);
     }
     queue_.synchronize();  // w goes
   }
@@ -267,19 +225,17 @@ class PivotedMatrix {
 template <class B, class T>
 void PivotedMatrix<B, T>::take_panel(Index col, Index n) {
   using namespace backend;
-  if constexpr (HasGatherColumns<B, T>) {
-    const Index rows = a_.rows, left = a_.cols - col;
-    const Mat whole = a_.columns(col, left), front = a_.columns(col, n), moved = panel_.columns(0, n),
-              saved = spare_.columns(0, n);
-    queue_.copy(front, saved, Part::all);
-    queue_.gather_columns(whole, device_columns_, moved);                              // the chosen ones
-    queue_.gather_columns(saved, device_columns_ + n, a_.columns(col + n, left - n));  // and those that made room
-    // pivoted among themselves below row `col`; the rows above follow
-    const Mat below = saved.block(0, 0, rows - col, n);
-    queue_.copy(moved.block(col, 0, rows - col, n), below, Part::all);
-    factor(below, front.block(col, 0, rows - col, n), panel_columns_, inverse_tau_ + col, n, 0.0, false);
-    queue_.gather_columns(moved.block(0, 0, col, n), panel_columns_, front.block(0, 0, col, n));
-  }
+  const Index rows = a_.rows, left = a_.cols - col;
+  const Mat whole = a_.columns(col, left), front = a_.columns(col, n), moved = panel_.columns(0, n),
+            saved = spare_.columns(0, n);
+  copy(queue_, front, saved, Part::all);
+  gather_columns(queue_, whole, device_columns_, moved);                              // the chosen ones
+  gather_columns(queue_, saved, device_columns_ + n, a_.columns(col + n, left - n));  // and those that made room
+  // pivoted among themselves below row `col`; the rows above follow
+  const Mat below = saved.block(0, 0, rows - col, n);
+  copy(queue_, moved.block(col, 0, rows - col, n), below, Part::all);
+  factor(below, front.block(col, 0, rows - col, n), panel_columns_, inverse_tau_ + col, n, 0.0, false);
+  gather_columns(queue_, moved.block(0, 0, col, n), panel_columns_, front.block(0, 0, col, n));
 }
 
 template <class B, class T>
@@ -294,7 +250,7 @@ void PivotedMatrix<B, T>::run_randomized(double tolerance, bool truncate) {
     const Index n = std::min(sketch_cols, steps_ - col), left = cols - col, height = rows - col;
     const Index sketched = std::min(sketch_rows, height);
     const Mat y = sketch_.block(0, 0, sketched, left);
-    queue_.gemm(Op::none, Op::none, T(1), gaussian_.block(0, col, sketched, height), a_.block(col, col, height, left),
+    gemm(queue_, Op::none, Op::none, T(1), gaussian_.block(0, col, sketched, height), a_.block(col, col, height, left),
                 T(0), y);
     factor(y, sketch_packed_.block(0, 0, sketched, left), device_columns_, sketch_tau_, n, 0.0, false);
     take_panel(col, n);
@@ -307,7 +263,7 @@ void PivotedMatrix<B, T>::run_randomized(double tolerance, bool truncate) {
       const auto from = static_cast<std::size_t>(j < n ? within[static_cast<std::size_t>(j)] : j);
       columns_[static_cast<std::size_t>(col + j)] = before[static_cast<std::size_t>(chosen[from])];
     }
-    queue_.copy(Mat{a_.data + col * (a_.ld + 1), 1, n, a_.ld + 1, 0, 1}, gathered.matrix.columns(0, n), Part::all);
+    copy(queue_, Mat{a_.data + col * (a_.ld + 1), 1, n, a_.ld + 1, 0, 1}, gathered.matrix.columns(0, n), Part::all);
     queue_.download(gathered.matrix.data, diagonal.data() + col, n);
     while (!found && rank_ < col + n) {
       found = std::abs(static_cast<double>(diagonal[static_cast<std::size_t>(rank_)])) <=

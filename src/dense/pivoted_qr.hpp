@@ -26,11 +26,8 @@ class PivotedFactorization {
     check(!(o.tolerance != o.tolerance), ErrorCode::invalid_argument, "PivotOptions::tolerance is NaN");
     const Index k = std::min(rows, cols), steps = o.max_rank < 0 ? k : std::min(k, o.max_rank);
     options_.tolerance = o.tolerance >= 0 ? o.tolerance : default_tolerance<T>(rows, cols);
-    constexpr bool can_sketch = HasGatherColumns<B, T>;
-    check(o.pivoting != Pivoting::randomized || can_sketch, ErrorCode::unavailable,
-          "this backend has no randomized pivoting; use exact");
     if (options_.pivoting == Pivoting::automatic)
-      options_.pivoting = can_sketch && k > widest_exact_pivoting ? Pivoting::randomized : Pivoting::exact;
+      options_.pivoting = k > widest_exact_pivoting ? Pivoting::randomized : Pivoting::exact;
     if (rows > cols) {
       Options wish;
       wish.q = o.q;
@@ -45,7 +42,7 @@ class PivotedFactorization {
       if (options_.check_finite) check_finite<B, T>(queue_, "A", small_->a());
     } else {
       factor_first(a);
-      queue_.copy(first_->r_source(), small_->a(), backend::Part::upper);
+      copy(queue_, first_->r_source(), small_->a(), backend::Part::upper);
     }
     small_->run(options_.tolerance, options_.truncate);
   }
@@ -59,17 +56,17 @@ class PivotedFactorization {
   const std::vector<std::int32_t>& columns() { return small_->columns(); }
   Queue& queue() { return queue_; }
 
-  void r(const Mat& out) { queue_.copy(small_->packed().block(0, 0, out.rows, out.cols), out, backend::Part::upper); }
+  void r(const Mat& out) { copy(queue_, small_->packed().block(0, 0, out.rows, out.cols), out, backend::Part::upper); }
 
   /// out, m x kept := the leading columns of Q.
   void q(const Mat& out) {
     need_q();
-    queue_.fill(out, T(0), T(1));
+    fill(queue_, out, T(0), T(1));
     if (first_ && options_.q == QForm::thin) {
       Temporary<B, T> inner(queue_, cols_, out.cols);
-      queue_.fill(inner.matrix, T(0), T(1));
+      fill(queue_, inner.matrix, T(0), T(1));
       small_->apply(backend::Op::none, inner.matrix);
-      queue_.gemm(backend::Op::none, backend::Op::none, T(1), first_->q(), inner.matrix, T(0), out);
+      gemm(queue_, backend::Op::none, backend::Op::none, T(1), first_->q(), inner.matrix, T(0), out);
       queue_.synchronize();
       return;
     }
@@ -102,7 +99,7 @@ class PivotedFactorization {
     load<B, T>(queue_, b, right.matrix);
     Mat y = right.matrix.block(0, 0, small_->a().rows, b.cols);
     if (first_ && options_.q == QForm::thin) {
-      queue_.gemm(Op::transpose, Op::none, T(1), first_->q(), right.matrix, T(0), inner.matrix);
+      gemm(queue_, Op::transpose, Op::none, T(1), first_->q(), right.matrix, T(0), inner.matrix);
       y = inner.matrix;
     } else if (first_) {
       first_->apply(Op::transpose, right.matrix);

@@ -12,7 +12,7 @@
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
 
-#include "cpu/queue/cpu.hpp"
+#include "cpu/cpu.hpp"
 #include "dense/buffer.hpp"
 #include "dense/solve/small_host.hpp"
 
@@ -95,9 +95,9 @@ void load(typename B::Queue& queue, const MatrixView<const T>& v, const backend:
   if (is_resident<B>(v)) {
     const auto source = as_device<B>(v);
     if (row_major)
-      queue.transpose(source, target);
+      transpose(queue, source, target);
     else
-      queue.copy(source, target, backend::Part::all);
+      copy(queue, source, target, backend::Part::all);
     return;
   }
   const Index rows = row_major ? v.cols : v.rows;  // in storage order
@@ -116,9 +116,9 @@ void load(typename B::Queue& queue, const MatrixView<const T>& v, const backend:
   const backend::DeviceMatrix<B, T> staged{staging.template as<T>(), rows, cols, rows, 0, 1};
   queue.upload(source, staged.data, rows * cols);
   if (row_major)
-    queue.transpose(staged, target);
+    transpose(queue, staged, target);
   else
-    queue.copy(staged, target, backend::Part::all);
+    copy(queue, staged, target, backend::Part::all);
   queue.synchronize();
 }
 
@@ -130,9 +130,9 @@ void store(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& source, 
   if (is_resident<B>(v)) {
     const auto target = as_device<B>(v);
     if (row_major)
-      queue.transpose(source, target);
+      transpose(queue, source, target);
     else
-      queue.copy(source, target, backend::Part::all);
+      copy(queue, source, target, backend::Part::all);
     return;
   }
   const Index rows = row_major ? v.cols : v.rows;
@@ -143,9 +143,9 @@ void store(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& source, 
     staging = Buffer<B>(queue, rows * cols * static_cast<Index>(sizeof(T)));
     staged = {staging.template as<T>(), rows, cols, rows, 0, 1};
     if (row_major)
-      queue.transpose(source, staged);
+      transpose(queue, source, staged);
     else
-      queue.copy(source, staged, backend::Part::all);
+      copy(queue, source, staged, backend::Part::all);
   }
   if (v.ld == rows) {
     queue.download(staged.data, v.data, rows * cols);
@@ -245,7 +245,7 @@ void check_finite(typename B::Queue& queue, const char* name, const backend::Dev
   const Buffer<B> result(queue, 256 + (Index{1} << 20));
   const backend::Scratch<B> scratch{result.template as<std::byte>(256), Index{1} << 20};
   std::int64_t position[2];
-  queue.first_not_finite(a, result.template as<std::int64_t>(), scratch);
+  first_not_finite(queue, a, result.template as<std::int64_t>(), scratch);
   queue.download(result.template as<std::int64_t>(), position, 2);
   if (transposed) std::swap(position[0], position[1]);
   detail::check(position[0] < 0, ErrorCode::not_finite, name, " has a NaN or Inf at row ", position[0], ", column ",

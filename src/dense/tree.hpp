@@ -12,7 +12,7 @@
 
 #include <vector>
 
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace qrane::dense {
 

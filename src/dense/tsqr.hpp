@@ -15,12 +15,6 @@
 namespace qrane::dense {
 
 template <class B, class T>
-concept Absorbing = requires(typename B::Queue& queue, backend::Absorb<B, T> a, backend::FormAbsorbed<B, T> f) {
-  queue.absorb(a);
-  queue.form_absorbed(f);
-};
-
-template <class B, class T>
 struct AbsorbWorkspace {
   backend::DeviceMatrix<B, T> r;     // triangles * n rows; thin: then the reflectors of its own tree
   backend::DeviceMatrix<B, T> next;  // none: what is left of r, where that is not R yet
@@ -43,43 +37,38 @@ struct AbsorbWorkspace {
   /// What the kernels leave of `rows` rows (of the matrix); nothing where the plan goes by steps.
   static backend::Chains chains(const Plan& plan) { return chains(plan, plan.rows); }
   static backend::Chains chains(const Plan& plan, Index rows) {
-    if constexpr (Absorbing<B, T>) {
-      if (plan.absorbing_units > 0)
-        return B::Queue::template absorb_chains<T>(rows, plan.cols, plan.q == QForm::thin, plan.absorbing_units);
-    }
-    return {};
+    if (plan.absorbing_units == 0) return {};
+    return absorb_chains(B{}, T{}, rows, plan.cols, plan.q == QForm::thin, plan.absorbing_units);
   }
 };
 
 /// R (n x n) of a, level by level; a is only read.
 template <class B, class T>
-requires Absorbing<B, T>
 void absorb_all(typename B::Queue& queue, const Plan& plan, const backend::DeviceMatrix<B, T>& a,
                 const backend::DeviceMatrix<B, T>& r, const AbsorbWorkspace<B, T>& work) {
   auto from = a, to = work.r, other = work.next;
   while (true) {
     const Index rows = AbsorbWorkspace<B, T>::chains(plan, from.rows).triangles * a.cols;
     if (rows == a.cols) break;
-    queue.absorb(backend::Absorb<B, T>{from, to.block(0, 0, rows, a.cols), {}});
+    absorb(queue, backend::Absorb<B, T>{from, to.block(0, 0, rows, a.cols), {}});
     from = to.block(0, 0, rows, a.cols);
     std::swap(to, other);
   }
-  queue.absorb(backend::Absorb<B, T>{from, r, {}});
+  absorb(queue, backend::Absorb<B, T>{from, r, {}});
 }
 
 /// R (n x n) and, when q.cols > 0, the thin Q of a; a is only read. `tree` is for work.r.
 template <class B, class T>
-requires Absorbing<B, T>
 void tsqr_absorbing(typename B::Queue& queue, const Plan& plan, const DeviceSchedule<B>& tree,
                     const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& r,
                     const backend::DeviceMatrix<B, T>& q, const AbsorbWorkspace<B, T>& work) {
   if (q.cols == 0) return absorb_all(queue, plan, a, r, work);
-  queue.absorb(backend::Absorb<B, T>{a, work.r, work.checkpoints});
+  absorb(queue, backend::Absorb<B, T>{a, work.r, work.checkpoints});
   const ImplicitQ<B, T> upper{&tree, work.r, work.t};
   caqr(queue, upper);
-  queue.copy(work.r.block(0, 0, r.rows, r.cols), r, backend::Part::upper);
+  copy(queue, work.r.block(0, 0, r.rows, r.cols), r, backend::Part::upper);
   form_q(queue, upper, work.top);
-  queue.form_absorbed(backend::FormAbsorbed<B, T>{a, work.checkpoints, work.top, q});
+  form_absorbed(queue, backend::FormAbsorbed<B, T>{a, work.checkpoints, work.top, q});
 }
 
 }  // namespace qrane::dense

@@ -7,7 +7,7 @@
 #include <qrane/qr.hpp>
 
 #include "tuning/table.hpp"
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace qrane::plan {
 

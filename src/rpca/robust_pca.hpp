@@ -23,7 +23,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <concepts>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -45,7 +44,7 @@ class Iteration {
         profile_(profile),
         options_(options),
         way_(choose_way(queue_, cols)),
-        work(queue_, rows, cols, way_ == Way::host ? 0 : svd_doubles(queue_, cols), scratch_bytes(way_, rows, cols)) {}
+        work(queue_, rows, cols, way_ == Way::host ? 0 : small_svd_work(queue_, cols), scratch_bytes(way_, rows, cols)) {}
 
   /// Runs to the end; work.m holds M. Results are in low_rank() and sparse().
   void run(RobustPca<T>& result) {
@@ -66,16 +65,9 @@ class Iteration {
   enum class Way { host, steps, fused };
 
   static Way choose_way(Queue& queue, Index cols) {
-    if constexpr (HasSmallSvd<Queue, B>) {
-      if constexpr (HasStep<Queue, B, T>)
-        if (cols <= queue.max_robust_pca_step() && cols <= queue.max_small_svd()) return Way::fused;
-      if (cols <= queue.max_small_svd()) return Way::steps;
-    }
-    return Way::host;
-  }
-  static Index svd_doubles(Queue& queue, Index cols) {
-    if constexpr (HasSmallSvd<Queue, B>) return queue.small_svd_work(cols);
-    return 0;
+    const backend::Limits& limits = queue.limits(T{});
+    if (cols > limits.max_small_svd) return Way::host;
+    return cols <= limits.max_rpca_step ? Way::fused : Way::steps;
   }
   /// The Gram matrix is summed from partial ones, and of wide `float` data from a copy in double.
   static Index scratch_bytes(Way way, Index rows, Index cols) {
@@ -107,15 +99,15 @@ class Iteration {
   /// a := a 2^exponent, by a product that rounds nothing.
   void scale(const Mat& a, int exponent) {
     using backend::Op;
-    queue_.fill(work.projector, T(0), std::ldexp(T(1), exponent));
+    fill(queue_, work.projector, T(0), std::ldexp(T(1), exponent));
     const Mat& to = x();  // holds no result in the end, and nothing yet before the first iteration
-    queue_.gemm(Op::none, Op::none, T(1), a, work.projector, T(0), to);
-    queue_.copy(to, a, backend::Part::all);
+    gemm(queue_, Op::none, Op::none, T(1), a, work.projector, T(0), to);
+    copy(queue_, to, a, backend::Part::all);
   }
 
   /// M of a size that squares and sums bear; mu scales inversely.
   void tame() {
-    queue_.max_abs(work.m, work.residual, work.scratch);
+    max_abs(queue_, work.m, work.residual, work.scratch);
     largest_ = read(work.residual);
     if (!(largest_ > 0) || !std::isfinite(largest_)) return;
     constexpr int plenty = sizeof(T) == 4 ? 60 : 300, most = sizeof(T) == 4 ? 120 : 1000;
@@ -131,17 +123,17 @@ class Iteration {
     const double m = static_cast<double>(work.m.rows), n = static_cast<double>(work.m.cols);
     lambda_ = options_.lambda_multiplier / std::sqrt(std::max(m, n));
     tame();
-    queue_.sum_squares(work.m, work.residual, work.scratch);
+    sum_squares(queue_, work.m, work.residual, work.scratch);
     norm_ = std::sqrt(read(work.residual));
-    queue_.fill(work.l, T(0), T(0));
-    queue_.fill(work.s, T(0), T(0));
-    queue_.fill(work.y, T(0), T(0));
+    fill(queue_, work.l, T(0), T(0));
+    fill(queue_, work.s, T(0), T(0));
+    fill(queue_, work.y, T(0), T(0));
     const double given = std::ldexp(options_.mu, scale_);
     if (options_.method == RobustPcaMethod::alternating) {
-      queue_.sum_abs(work.m, work.residual, work.scratch);
+      sum_abs(queue_, work.m, work.residual, work.scratch);
       const double sum = read(work.residual);
       mu_ = given > 0 ? given : m * n / (4 * (sum > 0 ? sum : 1));
-      queue_.copy(work.m, work.x, backend::Part::all);  // X = M: S = Y = 0
+      copy(queue_, work.m, work.x, backend::Part::all);  // X = M: S = Y = 0
       return;
     }
     const double norm2 = largest_singular_value();
@@ -151,19 +143,16 @@ class Iteration {
     // Y = M / J(M) and X = M + Y / mu: the pass with L = Y = 0, mu = 1 / J and everything shrunk away
     backend::RobustPcaPass<B, T> pass = pass_of(1 / dual_norm, mu_);
     pass.threshold = std::numeric_limits<double>::max();
-    queue_.robust_pca_pass(pass, work.scratch);
+    robust_pca_pass(queue_, pass, work.scratch);
   }
 
   /// Of M; 1 where that is zero. V stays for the first iteration, whose X is a multiple of M.
   double largest_singular_value() {
     double largest = 0;
-    if constexpr (HasSmallSvd<Queue, B>) {
-      if (way_ != Way::host) {
-        decompose(queue_, work.m, std::numeric_limits<double>::infinity());
-        largest = read(work.sigma);
-      }
-    }
-    if (way_ == Way::host) {
+    if (way_ != Way::host) {
+      decompose(queue_, work.m, std::numeric_limits<double>::infinity());
+      largest = read(work.sigma);
+    } else {
       const dense::HostSvd svd = host_svd(work.m);
       if (!svd.s.empty()) largest = svd.s[0];
     }
@@ -217,10 +206,10 @@ class Iteration {
   /// L from X and the projector; S, Y, the next X and mu; the residual's square.
   void update() {
     using backend::Op;
-    queue_.gemm(Op::none, Op::none, T(1), work.x, work.projector, T(0), work.l);
+    gemm(queue_, Op::none, Op::none, T(1), work.x, work.projector, T(0), work.l);
     backend::RobustPcaPass<B, T> pass = pass_of(mu_, next_mu());
     pass.threshold = lambda_ / mu_;
-    queue_.robust_pca_pass(pass, work.scratch);
+    robust_pca_pass(queue_, pass, work.scratch);
     mu_ = next_mu();
   }
 
@@ -245,36 +234,34 @@ class Iteration {
   const Mat& other_y() const { return swapped_ ? work.y : work.s; }
 
   void run_on_device(RobustPca<T>& result) {
-    if constexpr (HasSmallSvd<Queue, B>) {
-      const std::int32_t one = 1;
-      queue_.upload(&one, work.running, 1);
-      queue_.fill(backend::DeviceMatrix<B, double>{work.before, work.m.cols, 1, work.m.cols, 0, 1}, 0.0, 0.0);
-      // a callback may stop, and then the results are those of the iteration that it saw
-      const int ahead = way_ == Way::fused && !options_.on_iteration ? batch : 1;
-      double mu[batch] = {}, last_mu = mu_;
-      int done = 0;
-      for (bool more = true; more && done < options_.max_iterations;) {
-        const int count = std::min(ahead, options_.max_iterations - done);
-        for (int k = 0; k < count; ++k) {
-          mu[k] = mu_;
-          device_step(work.records + 2 * k);
-        }
-        double records[2 * batch];
-        queue_.download(work.records, records, 2 * count);
-        std::int32_t running = 0;
-        queue_.download(work.running, &running, 1);
-        for (int k = 0; k < count && more; ++k) {
-          const double residual = records[2 * k];
-          // only the last iteration that ran may have ended it
-          const bool ended = running == 0 && (k + 1 == count || records[2 * k + 2] == unwritten);
-          last_mu = mu[k];
-          more = report(result, ++done, mu[k], residual, static_cast<Index>(records[2 * k + 1]),
-                        ended && !std::isnan(residual)) &&
-                 !ended;
-        }
+    const std::int32_t one = 1;
+    queue_.upload(&one, work.running, 1);
+    fill(queue_, backend::DeviceMatrix<B, double>{work.before, work.m.cols, 1, work.m.cols, 0, 1}, 0.0, 0.0);
+    // a callback may stop, and then the results are those of the iteration that it saw
+    const int ahead = way_ == Way::fused && !options_.on_iteration ? batch : 1;
+    double mu[batch] = {}, last_mu = mu_;
+    int done = 0;
+    for (bool more = true; more && done < options_.max_iterations;) {
+      const int count = std::min(ahead, options_.max_iterations - done);
+      for (int k = 0; k < count; ++k) {
+        mu[k] = mu_;
+        device_step(work.records + 2 * k);
       }
-      if (way_ == Way::fused) finish(last_mu, done);
+      double records[2 * batch];
+      queue_.download(work.records, records, 2 * count);
+      std::int32_t running = 0;
+      queue_.download(work.running, &running, 1);
+      for (int k = 0; k < count && more; ++k) {
+        const double residual = records[2 * k];
+        // only the last iteration that ran may have ended it
+        const bool ended = running == 0 && (k + 1 == count || records[2 * k + 2] == unwritten);
+        last_mu = mu[k];
+        more = report(result, ++done, mu[k], residual, static_cast<Index>(records[2 * k + 1]),
+                      ended && !std::isnan(residual)) &&
+               !ended;
+      }
     }
+    if (way_ == Way::fused) finish(last_mu, done);
   }
 
   /// No residual is this.
@@ -282,29 +269,27 @@ class Iteration {
 
   /// V, sigma and P of `a`, through the Gram matrix where its rounding is below what matters.
   void decompose(Queue& queue, const Mat& a, double tau) {
-    if constexpr (HasSmallSvd<Queue, B>) {
-      backend::SmallSvd<B> svd;
-      svd.gram = gram_is_enough(tau);
-      if (svd.gram) {
-        queue.gram(a, work.r, work.scratch);
-        if (has_v_) svd.guess = work.v;
-      } else {
-        factorization().run(a);
-        queue.widen(factorization().r_source(), work.r);
-      }
-      svd.r = work.r;
-      svd.v = work.v;
-      svd.sigma = work.sigma;
-      svd.work = work.svd_work;
-      svd.accuracy = sizeof(T) == 4 ? 0x1p-26 : 0x1p-52;
-      if (std::isfinite(tau)) {
-        svd.product = backend::SmallSvd<B>::Product::threshold;
-        svd.threshold = tau;
-        svd.result = work.wide_projector;
-      }
-      queue.small_svd(svd);
-      has_v_ = true;
+    backend::SmallSvd<B> svd;
+    svd.gram = gram_is_enough(tau);
+    if (svd.gram) {
+      gram(queue, a, work.r, work.scratch);
+      if (has_v_) svd.guess = work.v;
+    } else {
+      factorization().run(a);
+      widen(queue, factorization().r_source(), work.r);
     }
+    svd.r = work.r;
+    svd.v = work.v;
+    svd.sigma = work.sigma;
+    svd.work = work.svd_work;
+    svd.accuracy = sizeof(T) == 4 ? 0x1p-26 : 0x1p-52;
+    if (std::isfinite(tau)) {
+      svd.product = backend::SmallSvd<B>::Product::threshold;
+      svd.threshold = tau;
+      svd.result = work.wide_projector;
+    }
+    small_svd(queue, svd);
+    has_v_ = true;
   }
 
   bool gram_is_enough(double tau) const {
@@ -314,50 +299,46 @@ class Iteration {
   }
 
   void device_step(typename B::template Pointer<double> record) {
-    if constexpr (HasSmallSvd<Queue, B>) {
-      const bool fused = way_ == Way::fused;
-      Queue queue = fused ? queue_.when(work.running) : queue_;
-      queue_.fill(backend::DeviceMatrix<B, double>{record, 2, 1, 2, 0, 1}, unwritten, unwritten);
-      decompose(queue, fused ? x() : work.x, 1 / mu_);
-      backend::RobustPcaVerdict<B> verdict;
-      verdict.threshold = 1 / mu_;
-      if (fused) {
-        step(queue, mu_, next_mu(), false);
-        mu_ = next_mu();
-        swapped_ = !swapped_;
-      } else {
-        queue_.narrow(work.wide_projector, work.projector, backend::Part::all);
-        update();
-      }
-      verdict.residual_squared = work.residual;
-      verdict.sigma = work.sigma;
-      verdict.before = work.before;
-      verdict.record = record;
-      verdict.running = work.running;
-      verdict.n = work.m.cols;
-      verdict.norm = norm_;
-      verdict.tolerance = options_.tolerance;
-      verdict.settle = options_.method == RobustPcaMethod::alternating;
-      queue.robust_pca_verdict(verdict);
+    const bool fused = way_ == Way::fused;
+    Queue queue = fused ? queue_.when(work.running) : queue_;
+    fill(queue_, backend::DeviceMatrix<B, double>{record, 2, 1, 2, 0, 1}, unwritten, unwritten);
+    decompose(queue, fused ? x() : work.x, 1 / mu_);
+    backend::RobustPcaVerdict<B> verdict;
+    verdict.threshold = 1 / mu_;
+    if (fused) {
+      step(queue, mu_, next_mu(), false);
+      mu_ = next_mu();
+      swapped_ = !swapped_;
+    } else {
+      narrow(queue_, work.wide_projector, work.projector, backend::Part::all);
+      update();
     }
+    verdict.residual_squared = work.residual;
+    verdict.sigma = work.sigma;
+    verdict.before = work.before;
+    verdict.record = record;
+    verdict.running = work.running;
+    verdict.n = work.m.cols;
+    verdict.norm = norm_;
+    verdict.tolerance = options_.tolerance;
+    verdict.settle = options_.method == RobustPcaMethod::alternating;
+    robust_pca_verdict(queue, verdict);
   }
 
   /// The pass over the data: the next X and Y, or (`last`) L and S, to where X and Y are not.
   void step(Queue& queue, double mu, double mu_next, bool last) {
-    if constexpr (HasStep<Queue, B, T>) {
-      backend::RobustPcaStep<B, T> step;
-      step.m = work.m;
-      step.x = x();
-      step.y = y();
-      step.projector = work.wide_projector;
-      step.mu = mu;
-      step.mu_next = mu_next;
-      step.threshold = lambda_ / mu;
-      (last ? step.l : step.x_next) = other_x();
-      (last ? step.s : step.y_next) = other_y();
-      step.residual_squared = work.residual;
-      queue.robust_pca_step(step, work.scratch);
-    }
+    backend::RobustPcaStep<B, T> step;
+    step.m = work.m;
+    step.x = x();
+    step.y = y();
+    step.projector = work.wide_projector;
+    step.mu = mu;
+    step.mu_next = mu_next;
+    step.threshold = lambda_ / mu;
+    (last ? step.l : step.x_next) = other_x();
+    (last ? step.s : step.y_next) = other_y();
+    step.residual_squared = work.residual;
+    robust_pca_step(queue, step, work.scratch);
   }
 
   /// L and S of iteration `done`, from the X and Y it began with.

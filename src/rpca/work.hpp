@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What robust PCA works with (robust_pca.hpp): the thresholded projector, what a backend may have, a problem's memory.
+// What robust PCA works with (robust_pca.hpp): the thresholded projector, a problem's memory.
 #pragma once
 
-#include <concepts>
 #include <vector>
 
 #include "dense/factorization.hpp"
 
 namespace qrane::rpca {
+
+using backend::small_svd_work;
 
 /// P of singular value thresholding, and the singular values that are left.
 struct Threshold {
@@ -30,19 +31,6 @@ inline Threshold singular_value_threshold(const dense::HostSvd& svd, double tau)
   }
   return out;
 }
-
-template <class Queue, class B>
-concept HasSmallSvd = requires(Queue& q, const backend::SmallSvd<B>& task,
-                               const backend::RobustPcaVerdict<B>& verdict) {
-  q.small_svd(task);
-  { q.max_small_svd() } -> std::convertible_to<Index>;
-  q.robust_pca_verdict(verdict);
-};
-template <class Queue, class B, class T>
-concept HasStep = requires(Queue& q, const backend::RobustPcaStep<B, T>& step, const backend::Scratch<B>& scratch) {
-  q.robust_pca_step(step, scratch);
-  { q.max_robust_pca_step() } -> std::convertible_to<Index>;
-};
 
 /// Iterations queued before the host looks.
 constexpr int batch = 8;

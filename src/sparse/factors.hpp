@@ -17,7 +17,7 @@
 #include "sparse/analysis/symbolic.hpp"
 #include "sparse/device/uses.hpp"
 #include "sparse/progress.hpp"
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace qrane::sparse {
 

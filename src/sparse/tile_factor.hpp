@@ -48,7 +48,7 @@ class TileFactor {
   void run(const T* values) {
     queue_.upload(values, round_.values, symbolic_->entries);
     const Index elements = storage_elements_;
-    queue_.fill(backend::DeviceMatrix<B, T>{round_.storage, elements, 1, std::max<Index>(elements, 1), 0, 1}, T(0),
+    fill(queue_, backend::DeviceMatrix<B, T>{round_.storage, elements, 1, std::max<Index>(elements, 1), 0, 1}, T(0),
                 T(0));
     for (const Launch& launch : launches_) run_tile_round(queue_, bound(launch), options_.bundle);
   }

@@ -26,7 +26,7 @@
 
 #include "tuning/defaults.hpp"
 #include "tuning/key.hpp"
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace qrane::tuning {
 

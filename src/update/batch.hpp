@@ -26,9 +26,11 @@
 #include "dense/batch_io.hpp"
 #include "update/request.hpp"
 #include "update/rows_without_q.hpp"
-#include "vocabulary/batch_update.hpp"
+#include "vocabulary/updates.hpp"
 
 namespace qrane::update {
+
+using backend::takes_batch_update;
 
 template <class B, class T>
 class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
@@ -70,15 +72,15 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     F out = shaped(f, m + p, n);
     if (empty(out) || in_one_launch(f, Change::insert_rows, k, p, u, out)) return out;
     const Batch stack(queue_, s + p, n, f.plan().count);
-    if (s > 0) queue_.copy(f.r_source(), stack.matrices.block(0, 0, s, n), Part::upper);
-    queue_.copy(u, stack.matrices.block(s, 0, p, n), Part::all);
+    if (s > 0) copy(queue_, f.r_source(), stack.matrices.block(0, 0, s, n), Part::upper);
+    copy(queue_, u, stack.matrices.block(s, 0, p, n), Part::all);
     F& small = factored(stack.matrices, f.plan().q);
-    queue_.copy(small.r_source(), out.r_source(), Part::upper);
+    copy(queue_, small.r_source(), out.r_source(), Part::upper);
     if (f.plan().q == QForm::thin) {
       const Mat q = out.q(), top = small.q().block(0, 0, s, q.cols);
       multiply(f.q().block(0, 0, k, s), top, q.block(0, 0, k, q.cols));
       multiply(f.q().block(k, 0, m - k, s), top, q.block(k + p, 0, m - k, q.cols));
-      queue_.copy(small.q().block(s, 0, p, q.cols), q.block(k, 0, p, q.cols), Part::all);
+      copy(queue_, small.q().block(s, 0, p, q.cols), q.block(k, 0, p, q.cols), Part::all);
     }
     return out;
   }
@@ -89,11 +91,11 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     F out = shaped(f, f.plan().rows, n - p);
     if (empty(out) || in_one_launch(f, Change::delete_columns, k, p, {}, out)) return out;
     const Batch r(queue_, s, n, count), kept(queue_, s, n - p, count);
-    queue_.copy(f.r_source(), r.matrices, Part::upper);
-    if (k > 0) queue_.copy(r.matrices.columns(0, k), kept.matrices.columns(0, k), Part::all);
-    if (n > k + p) queue_.copy(r.matrices.columns(k + p, n - k - p), kept.matrices.columns(k, n - k - p), Part::all);
+    copy(queue_, f.r_source(), r.matrices, Part::upper);
+    if (k > 0) copy(queue_, r.matrices.columns(0, k), kept.matrices.columns(0, k), Part::all);
+    if (n > k + p) copy(queue_, r.matrices.columns(k + p, n - k - p), kept.matrices.columns(k, n - k - p), Part::all);
     F& small = factored(kept.matrices, f.plan().q);
-    queue_.copy(small.r_source(), out.r_source(), Part::upper);
+    copy(queue_, small.r_source(), out.r_source(), Part::upper);
     if (f.plan().q == QForm::thin) multiply(f.q(), small.q(), out.q());
     return out;
   }
@@ -105,14 +107,14 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     if (empty(out) || in_one_launch(f, Change::delete_rows, k, p, {}, out)) return out;
     const Batch kept(queue_, m - p, s, count), r(queue_, s, n, count), factor(queue_, out.k(), s, count),
         product(queue_, out.k(), n, count);
-    if (k > 0) queue_.copy(f.q().block(0, 0, k, s), kept.matrices.block(0, 0, k, s), Part::all);
-    if (m > k + p) queue_.copy(f.q().block(k + p, 0, m - k - p, s), kept.matrices.block(k, 0, m - k - p, s), Part::all);
+    if (k > 0) copy(queue_, f.q().block(0, 0, k, s), kept.matrices.block(0, 0, k, s), Part::all);
+    if (m > k + p) copy(queue_, f.q().block(k + p, 0, m - k - p, s), kept.matrices.block(k, 0, m - k - p, s), Part::all);
     F& small = factored(kept.matrices, QForm::thin);
-    queue_.copy(f.r_source(), r.matrices, Part::upper);
-    queue_.copy(small.r_source(), factor.matrices, Part::upper);
+    copy(queue_, f.r_source(), r.matrices, Part::upper);
+    copy(queue_, small.r_source(), factor.matrices, Part::upper);
     multiply(factor.matrices, r.matrices, product.matrices);
-    queue_.copy(product.matrices, out.r_source(), Part::upper);
-    queue_.copy(small.q(), out.q(), Part::all);
+    copy(queue_, product.matrices, out.r_source(), Part::upper);
+    copy(queue_, small.q(), out.q(), Part::all);
     return out;
   }
 
@@ -123,10 +125,10 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     F out = shaped(f, std::max(f.plan().rows - p, n), n);
     if (empty(out)) return out;
     if (takes_update_rows(f, p) && f.plan().rows - p >= n) {
-      queue_.copy(f.r_source(), out.r_source(), Part::upper);
+      copy(queue_, f.r_source(), out.r_source(), Part::upper);
       const dense::Buffer<B> counters(queue_, count * 4);
       const auto counter = counters.template as<std::int32_t>();
-      queue_.fill(backend::DeviceMatrix<B, float>{counters.template as<float>(), count, 1, count, 0, 1}, 0.0F, 0.0F);
+      fill(queue_, backend::DeviceMatrix<B, float>{counters.template as<float>(), count, 1, count, 0, 1}, 0.0F, 0.0F);
       remove_in_one_launch(out, u, counter);
       std::vector<std::int32_t> counts(static_cast<std::size_t>(count));
       queue_.download(counter, counts.data(), count);
@@ -136,25 +138,25 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     }
     const Batch w(queue_, n, p, count), gram(queue_, p, p, count), g(queue_, n + p, p, count),
         r(queue_, n + p, n, count), rest(queue_, n, n, count);
-    queue_.transpose(u, w.matrices);
-    queue_.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1),
+    transpose(queue_, u, w.matrices);
+    trsm(queue_, backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1),
                 f.r_source(), w.matrices);
-    queue_.fill(gram.matrices, T(0), T(1));
-    queue_.gemm(Op::transpose, Op::none, T(-1), w.matrices, w.matrices, T(1), gram.matrices);
-    queue_.copy(w.matrices, g.matrices.block(0, 0, n, p), Part::all);
+    fill(queue_, gram.matrices, T(0), T(1));
+    gemm(queue_, Op::transpose, Op::none, T(-1), w.matrices, w.matrices, T(1), gram.matrices);
+    copy(queue_, w.matrices, g.matrices.block(0, 0, n, p), Part::all);
     refused = take_roots(gram.memory.matrix, p, n, f.plan().rows - p >= n);
-    queue_.copy(gram.matrices, g.matrices.block(n, 0, p, p), Part::upper);
+    copy(queue_, gram.matrices, g.matrices.block(n, 0, p, p), Part::upper);
     for (const Index i : refused) {  // [0; I] leaves R alone
-      queue_.fill(g.matrices.matrix(i).block(0, 0, n, p), T(0), T(0));
-      queue_.fill(g.matrices.matrix(i).block(n, 0, p, p), T(0), T(1));
+      fill(queue_, g.matrices.matrix(i).block(0, 0, n, p), T(0), T(0));
+      fill(queue_, g.matrices.matrix(i).block(n, 0, p, p), T(0), T(1));
     }
-    queue_.copy(f.r_source(), r.matrices.block(0, 0, n, n), Part::upper);
-    queue_.fill(r.matrices.block(n, 0, p, n), T(0), T(0));
+    copy(queue_, f.r_source(), r.matrices.block(0, 0, n, n), Part::upper);
+    fill(queue_, r.matrices.block(n, 0, p, n), T(0), T(0));
     F& turn = factored(g.matrices, QForm::implicit);
     turn.apply(Op::transpose, r.matrices);
-    queue_.copy(r.matrices.block(p, 0, n, n), rest.matrices, Part::all);
-    queue_.copy(factored(rest.matrices, QForm::none).r_source(), out.r_source(), Part::upper);
-    for (const Index i : refused) queue_.copy(f.r_source().matrix(i), out.r_source().matrix(i), Part::upper);
+    copy(queue_, r.matrices.block(p, 0, n, n), rest.matrices, Part::all);
+    copy(queue_, factored(rest.matrices, QForm::none).r_source(), out.r_source(), Part::upper);
+    for (const Index i : refused) copy(queue_, f.r_source().matrix(i), out.r_source().matrix(i), Part::upper);
     return out;
   }
 
@@ -224,46 +226,40 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
   static bool empty(const F& f) { return f.plan().count == 0 || f.k() == 0; }
 
   /// `out` of f in one launch, where the backend has that and the matrices are small enough.
-  bool in_one_launch([[maybe_unused]] F& f, [[maybe_unused]] Change change, [[maybe_unused]] Index k,
-                     [[maybe_unused]] Index p, [[maybe_unused]] const Mat& u, [[maybe_unused]] F& out) {
+  bool in_one_launch(F& f, Change change, Index k,
+                     Index p, const Mat& u, F& out) {
     using Task = backend::BatchUpdate<B, T>;
-    if constexpr (requires(Task task) { queue_.batch_update(task); }) {
-      const Plan &before = f.plan(), &after = out.plan();
-      const bool thin = before.q == QForm::thin;
-      if (before.rows < before.cols || after.rows < after.cols ||
-          !queue_.takes_batch_update(thin ? before.rows : 0, before.cols, p, T{}))
-        return false;
-      Task task;
-      task.change = change == Change::insert_rows   ? Task::Change::rows_in
-                    : change == Change::delete_rows ? Task::Change::rows_out
-                                                    : Task::Change::columns_out;
-      task.k = k;
-      task.p = p;
-      task.r = f.r_source();
-      task.rows = u;
-      task.r_after = out.r_source();
-      if (thin) task.q = f.q(), task.q_after = out.q();
-      queue_.batch_update(task);
-      return true;
-    }
-    return false;
+    const Plan &before = f.plan(), &after = out.plan();
+    const bool thin = before.q == QForm::thin;
+    if (before.rows < before.cols || after.rows < after.cols ||
+        !takes_batch_update(queue_, thin ? before.rows : 0, before.cols, p, T{}))
+      return false;
+    Task task;
+    task.change = change == Change::insert_rows   ? Task::Change::rows_in
+                  : change == Change::delete_rows ? Task::Change::rows_out
+                                                  : Task::Change::columns_out;
+    task.k = k;
+    task.p = p;
+    task.r = f.r_source();
+    task.rows = u;
+    task.r_after = out.r_source();
+    if (thin) task.q = f.q(), task.q_after = out.q();
+    batch_update(queue_, task);
+    return true;
   }
 
   /// Whether a kernel takes few rows out of R alone.
   bool takes_update_rows(const F& f, Index p) {
     constexpr Index most_rows = 8;
-    if constexpr (HasUpdateRows<B, T>) return p <= most_rows && f.plan().cols <= queue_.max_update_cols();
-    return false;
+    return p <= most_rows && f.plan().cols > 0 && f.plan().cols <= queue_.limits(T{}).max_update_cols;
   }
-  void remove_in_one_launch([[maybe_unused]] F& f, [[maybe_unused]] const Mat& u,
-                            [[maybe_unused]] typename B::template Pointer<std::int32_t> refused) {
-    if constexpr (HasUpdateRows<B, T>) {
-      backend::RowUpdate<B, T> task;
-      task.r = f.r_source();
-      task.rows_out = u;
-      task.refused = refused;
-      queue_.update_rows(task);
-    }
+  void remove_in_one_launch(F& f, const Mat& u,
+                            typename B::template Pointer<std::int32_t> refused) {
+    backend::RowUpdate<B, T> task;
+    task.r = f.r_source();
+    task.rows_out = u;
+    task.refused = refused;
+    update_rows(queue_, task);
   }
 
   /// Memory for a factorization of the same form of other matrices: what was given up for this shape, or new.
@@ -290,7 +286,7 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
   }
   void multiply(const Mat& a, const Mat& b, const Mat& c) {
     if (c.rows == 0 || c.cols == 0) return;
-    queue_.gemm(backend::Op::none, backend::Op::none, T(1), a, b, T(0), c);
+    gemm(queue_, backend::Op::none, backend::Op::none, T(1), a, b, T(0), c);
   }
 
   /// Every p x p matrix G := its Cholesky factor, on the host in double; those not positive definite are returned. What

@@ -32,18 +32,18 @@ void blocked_cholesky(Tools<B, T>& tools, const DeviceMatrix<B, double>& g, cons
   block.condition = tools.scratch.template take<double>(1);
   block.limit = limit;
   block.rounding = 0x1p-53;
-  queue.fill(s, 0.0, 0.0);
+  fill(queue, s, 0.0, 0.0);
   for (Index j = 0; j < n; j += nb) {
     const Index b = std::min(nb, n - j), right = n - j - b;
     block.gram = g.block(j, j, b, b);
     block.r = {r.data, b, b, b, 0, 1};
     block.inverse = {inverse.data, b, b, b, 0, 1};
-    queue.guarded_cholesky(block);
-    queue.copy(block.r, s.block(j, j, b, b), Part::all);
+    guarded_cholesky(queue, block);
+    copy(queue, block.r, s.block(j, j, b, b), Part::all);
     if (right > 0) {
       const DeviceMatrix<B, double> s12 = s.block(j, j + b, b, right);
       across(block, g.block(j, j + b, b, right), s12);
-      queue.gemm(Op::transpose, Op::none, -1.0, s12, s12, 1.0, g.block(j + b, j + b, right, right));
+      gemm(queue, Op::transpose, Op::none, -1.0, s12, s12, 1.0, g.block(j + b, j + b, right, right));
     }
     done(j, block);
   }

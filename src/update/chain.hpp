@@ -76,7 +76,7 @@ bool one_task(const Tools<B, T>& tools, Index rows, Index cols) {
 /// C := Qᵀ C or Q C for a block factored by Tools::panel, or by a factorization.
 template <class B, class T>
 void apply_panel(Tools<B, T>& tools, const backend::Panel<B, T>& panel, Op op, const DeviceMatrix<B, T>& c) {
-  if (c.cols > 0 && c.count > 0) tools.queue.apply_qt_h(backend::Apply<B, T>{panel, c, op});
+  if (c.cols > 0 && c.count > 0) apply_qt_h(tools.queue, backend::Apply<B, T>{panel, c, op});
 }
 
 /// QR of the p x any matrix a, p its rows: R is left in its upper triangle, and the orthogonal factor in q (p x p).
@@ -85,9 +85,9 @@ void factor_tail(Tools<B, T>& tools, const DeviceMatrix<B, T>& a, Index factored
   auto& f = tools.factorization(a.rows, factored, QForm::implicit);
   const DeviceMatrix<B, T> left = a.columns(0, factored);
   f.run(left);
-  tools.queue.copy(f.r_source(), left.block(0, 0, f.k(), factored), Part::upper);
+  copy(tools.queue, f.r_source(), left.block(0, 0, f.k(), factored), Part::upper);
   if (a.cols > factored) f.apply(Op::transpose, a.columns(factored, a.cols - factored));
-  tools.queue.fill(q, T(0), T(1));
+  fill(tools.queue, q, T(0), T(1));
   f.apply(Op::none, q);
 }
 
@@ -101,13 +101,13 @@ void down_by_tasks(Tools<B, T>& tools, const Chain<B, T>& chain, const DeviceMat
   for (Index j = 0; j < chain.windows(); ++j) {
     const Index r = j * nb, cols = chain.width(j), right = r + cols;
     const auto panel = tools.panel(m.block(r, r, cols + p, cols), t + j * te);
-    tools.queue.factor(panel);
+    factor(tools.queue, panel);
     apply_panel(tools, panel, Op::transpose, m.block(r, right, cols + p, m.cols - right));
   }
   if (!want_h) return;
   const auto form = [&](const DeviceMatrix<B, T>& v, Index first, const DeviceMatrix<B, T>& h) {
     if (v.count == 0) return;
-    tools.queue.fill(h, T(0), T(1));
+    fill(tools.queue, h, T(0), T(1));
     apply_panel(tools, tools.panel(v, t + first * te), Op::none, h);
   };
   const Index full = chain.cols / nb;
@@ -126,10 +126,10 @@ void down_by_blocks(Tools<B, T>& tools, const Chain<B, T>& chain, const DeviceMa
     const Index r = j * chain.block, cols = chain.width(j), right = r + cols, rows = cols + chain.carry;
     auto& f = tools.factorization(rows, cols, QForm::implicit);
     f.run(m.block(r, r, rows, cols));
-    tools.queue.copy(f.r_source(), m.block(r, r, cols, cols), Part::upper);
+    copy(tools.queue, f.r_source(), m.block(r, r, cols, cols), Part::upper);
     if (right < m.cols) f.apply(Op::transpose, m.block(r, right, rows, m.cols - right));
     if (!want_h) continue;
-    tools.queue.fill(chain.window(j), T(0), T(1));
+    fill(tools.queue, chain.window(j), T(0), T(1));
     f.apply(Op::none, chain.window(j));
   }
 }
@@ -150,21 +150,21 @@ DeviceMatrix<B, T> up_by_tasks(Tools<B, T>& tools, const Chain<B, T>& chain, con
   if (full > 0) {
     DeviceMatrix<B, T> tops = slots.block(0, 0, nb, p), source{g.data, nb, p, g.ld, nb, full};
     tops.count = full;
-    queue.copy(source, tops, Part::all);
+    copy(queue, source, tops, Part::all);
   }
   if (full <= last)
-    queue.copy(g.block(full * nb, 0, chain.width(full), p), slot(full).block(0, 0, chain.width(full), p), Part::all);
+    copy(queue, g.block(full * nb, 0, chain.width(full), p), slot(full).block(0, 0, chain.width(full), p), Part::all);
   typename B::Queue side = queue.side();
   side.follow(queue);
   for (Index j = last; j >= 0; --j) {
     const Index r = j * nb, cols = chain.width(j);
     const DeviceMatrix<B, T> s = slot(j), bottom = s.block(cols, 0, p, p);
     if (j == last)
-      side.copy(g.block(r + cols, 0, p, p), bottom, Part::all);
+      copy(side, g.block(r + cols, 0, p, p), bottom, Part::all);
     else
-      side.copy(slot(j + 1).block(0, 0, p, p), bottom, Part::upper);
+      copy(side, slot(j + 1).block(0, 0, p, p), bottom, Part::upper);
     const auto panel = tools.panel(s, t + j * te);
-    side.factor(panel);
+    factor(side, panel);
     queue.follow(side);
     apply_panel(tools, panel, Op::transpose, m.block(r, r, cols + p, m.cols - r));
   }
@@ -175,16 +175,16 @@ DeviceMatrix<B, T> up_by_tasks(Tools<B, T>& tools, const Chain<B, T>& chain, con
     const Index r = first * nb;
     DeviceMatrix<B, T> factors{k.data + first * diagonal, cols, cols, cols, diagonal, count};
     const DeviceMatrix<B, T> blocks{m.data + (p + r + r * m.ld), cols, cols, m.ld, nb * (m.ld + 1), count};
-    queue.copy(blocks, factors, Part::all);
+    copy(queue, blocks, factors, Part::all);
     const auto panel = tools.panel(factors, k_t + first * ke);
-    queue.factor(panel);
+    factor(queue, panel);
     const DeviceMatrix<B, T> rows{m.data + (p + r), cols, m.cols, m.ld, nb, count};
     apply_panel(tools, panel, Op::transpose, rows);
     if (!want_h) return;
     DeviceMatrix<B, T> v = slot(first);
     v.count = count;
     v.stride = slots.stride;
-    queue.fill(h, T(0), T(1));
+    fill(queue, h, T(0), T(1));
     apply_panel(tools, panel, Op::none, h.block(p, p, cols, cols));
     apply_panel(tools, tools.panel(v, t + first * te), Op::none, h);
   };
@@ -201,23 +201,23 @@ DeviceMatrix<B, T> up_by_blocks(Tools<B, T>& tools, const Chain<B, T>& chain, co
   const Index p = chain.carry, last = chain.windows() - 1;
   const DeviceMatrix<B, T> window = tools.scratch.template matrix<T>(chain.block + p, p);
   const DeviceMatrix<B, T> triangle = tools.scratch.template matrix<T>(p, p);
-  queue.copy(g.block(chain.cols, 0, p, p), triangle, Part::all);
+  copy(queue, g.block(chain.cols, 0, p, p), triangle, Part::all);
   for (Index j = last; j >= 0; --j) {
     const Index r = j * chain.block, cols = chain.width(j);
-    queue.copy(g.block(r, 0, cols, p), window.block(0, 0, cols, p), Part::all);
-    queue.copy(triangle, window.block(cols, 0, p, p), Part::all);
+    copy(queue, g.block(r, 0, cols, p), window.block(0, 0, cols, p), Part::all);
+    copy(queue, triangle, window.block(cols, 0, p, p), Part::all);
     auto& f = tools.factorization(cols + p, p, QForm::implicit);
     f.run(window.block(0, 0, cols + p, p));
-    queue.copy(f.r_source(), triangle, Part::upper);
+    copy(queue, f.r_source(), triangle, Part::upper);
     f.apply(Op::transpose, m.block(r, r, cols + p, m.cols - r));
     auto& k = tools.factorization(cols, cols, QForm::implicit);
     const DeviceMatrix<B, T> rows = m.block(p + r, r, cols, m.cols - r);
     k.run(rows.block(0, 0, cols, cols));
-    queue.copy(k.r_source(), rows.block(0, 0, cols, cols), Part::upper);
+    copy(queue, k.r_source(), rows.block(0, 0, cols, cols), Part::upper);
     if (rows.cols > cols) k.apply(Op::transpose, rows.block(0, cols, cols, rows.cols - cols));
     if (!want_h) continue;
     const DeviceMatrix<B, T> h = chain.window(j);
-    queue.fill(h, T(0), T(1));
+    fill(queue, h, T(0), T(1));
     k.apply(Op::none, h.block(p, p, cols, cols));
     f.apply(Op::none, h);
   }
@@ -261,14 +261,14 @@ Chain<B, T> up(Tools<B, T>& tools, const DeviceMatrix<B, T>& g, const DeviceMatr
     chain.tail = tools.scratch.template matrix<T>(carry, carry);
     auto& f = tools.factorization(carry, g.cols, QForm::implicit);
     f.run(g);
-    tools.queue.copy(f.r_source(), corner, Part::upper);
+    copy(tools.queue, f.r_source(), corner, Part::upper);
     if (m.cols > 0) f.apply(Op::transpose, m);
-    tools.queue.fill(chain.tail, T(0), T(1));
+    fill(tools.queue, chain.tail, T(0), T(1));
     f.apply(Op::none, chain.tail);
     return chain;
   }
   const bool tasks = one_task(tools, order, carry) && one_task(tools, chain.block, chain.block);
-  tools.queue.copy(tasks ? up_by_tasks(tools, chain, g, m, want_h) : up_by_blocks(tools, chain, g, m, want_h), corner,
+  copy(tools.queue, tasks ? up_by_tasks(tools, chain, g, m, want_h) : up_by_blocks(tools, chain, g, m, want_h), corner,
                    Part::upper);
   return chain;
 }

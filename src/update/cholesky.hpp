@@ -36,19 +36,19 @@ WideFactor<B> wide_cholesky(Tools<B, T>& tools, const DeviceMatrix<B, double>& g
   const Index n = g.cols;
   const WideFactor<B> f{tools.scratch.template matrix<double>(n, n), tools.scratch.template matrix<double>(n, n)};
   const DeviceMatrix<B, double> product = tools.scratch.template matrix<double>(n, cholesky_block(tools));
-  queue.fill(f.inverse, 0.0, 0.0);
+  fill(queue, f.inverse, 0.0, 0.0);
   blocked_cholesky(
       tools, g, f.s, failed, 1e15,
       [&](const Block& block, const DeviceMatrix<B, double>& g12, const DeviceMatrix<B, double>& s12) {
-        queue.gemm(Op::transpose, Op::none, 1.0, block.inverse, g12, 0.0, s12);
+        gemm(queue, Op::transpose, Op::none, 1.0, block.inverse, g12, 0.0, s12);
       },
       [&](Index j, const Block& block) {
         const Index b = block.r.cols;
-        queue.copy(block.inverse, f.inverse.block(j, j, b, b), Part::all);
+        copy(queue, block.inverse, f.inverse.block(j, j, b, b), Part::all);
         if (j == 0) return;
         const DeviceMatrix<B, double> above = product.block(0, 0, j, b);
-        queue.gemm(Op::none, Op::none, 1.0, f.s.block(0, j, j, b), block.inverse, 0.0, above);
-        queue.gemm(Op::none, Op::none, -1.0, f.inverse.block(0, 0, j, j), above, 0.0, f.inverse.block(0, j, j, b));
+        gemm(queue, Op::none, Op::none, 1.0, f.s.block(0, j, j, b), block.inverse, 0.0, above);
+        gemm(queue, Op::none, Op::none, -1.0, f.inverse.block(0, 0, j, j), above, 0.0, f.inverse.block(0, j, j, b));
       });
   return f;
 }
@@ -63,8 +63,8 @@ void multiply_in_place(Tools<B, T>& tools, const DeviceMatrix<B, T>& q, const De
     for (Index end = n; end > 0;) {
       const Index first = (end - 1) / panel * panel, cols = end - first;
       const DeviceMatrix<B, T> product = strip.block(0, 0, rows.rows, cols);
-      tools.queue.gemm(Op::none, Op::none, T(1), rows.columns(0, end), w.block(0, first, end, cols), T(0), product);
-      tools.queue.copy(product, rows.columns(first, cols), Part::all);
+      gemm(tools.queue, Op::none, Op::none, T(1), rows.columns(0, end), w.block(0, first, end, cols), T(0), product);
+      copy(tools.queue, product, rows.columns(first, cols), Part::all);
       end = first;
     }
   }
@@ -91,15 +91,15 @@ bool delete_rows_cholesky(Tools<B, T>& tools, Store<B, T>& store, Index k, Index
   const DeviceMatrix<B, T> w = tools.scratch.template matrix<T>(p, n);  // Wᵀ
   copy_runs<B, T>(queue, store.q(), gone, w, false);
   // G = I - WWᵀ
-  const DeviceMatrix<B, double> ww = tools.gram(w), g = tools.scratch.template matrix<double>(n, n);
+  const DeviceMatrix<B, double> ww = tools.gram_of(w), g = tools.scratch.template matrix<double>(n, n);
   const DeviceMatrix<B, double> identity = tools.scratch.template matrix<double>(n, n);
-  queue.fill(g, 0.0, 1.0);
-  queue.fill(identity, 0.0, 1.0);
-  queue.gemm(Op::none, Op::none, -1.0, identity, ww, 1.0, g);
+  fill(queue, g, 0.0, 1.0);
+  fill(queue, identity, 0.0, 1.0);
+  gemm(queue, Op::none, Op::none, -1.0, identity, ww, 1.0, g);
   const auto failed = tools.scratch.template take<std::int32_t>(1);
   const auto clear = [&] {
     const DeviceMatrix<B, float> flag{cast_pointer<float>(failed), 1, 1, 1, 0, 1};
-    queue.fill(flag, 0.0F, 0.0F);
+    fill(queue, flag, 0.0F, 0.0F);
   };
   constexpr Index sum_bytes = Index{1} << 20;
   const backend::Scratch<B> sum_scratch{tools.scratch.template take<std::byte>(sum_bytes), sum_bytes};
@@ -108,7 +108,7 @@ bool delete_rows_cholesky(Tools<B, T>& tools, Store<B, T>& store, Index k, Index
   const auto bound = [&](const WideFactor<B>& f) {
     double square = 0;
     std::int32_t refused = 0;
-    queue.sum_squares(f.inverse, sum, sum_scratch);
+    sum_squares(queue, f.inverse, sum, sum_scratch);
     queue.download(sum, &square, 1);
     queue.download(failed, &refused, 1);
     const double most = square - static_cast<double>(n - 1);
@@ -121,8 +121,8 @@ bool delete_rows_cholesky(Tools<B, T>& tools, Store<B, T>& store, Index k, Index
   bool repair = most > CholeskyLimits<T>::direct(n);
   if (repair) {
     const DeviceMatrix<B, double> square = tools.scratch.template matrix<double>(n, n);
-    queue.gemm(Op::none, Op::transpose, 1.0, first.inverse, first.inverse, 0.0, square);
-    queue.sum_squares(square, sum, sum_scratch);
+    gemm(queue, Op::none, Op::transpose, 1.0, first.inverse, first.inverse, 0.0, square);
+    sum_squares(queue, square, sum, sum_scratch);
     double fourth = 0;
     queue.download(sum, &fourth, 1);
     repair = !(std::sqrt(fourth - static_cast<double>(n - 1)) <= CholeskyLimits<T>::direct(n));
@@ -137,40 +137,40 @@ bool delete_rows_cholesky(Tools<B, T>& tools, Store<B, T>& store, Index k, Index
   DeviceMatrix<B, T> q = store.q();
   if (repair) {
     q = tools.scratch.template matrix<T>(extent, n);
-    queue.copy(store.q(), q, Part::all);
+    copy(queue, store.q(), q, Part::all);
     store.zero(q, gone);
   }
   DeviceMatrix<B, T> d = store.d(), b_out = tools.scratch.template matrix<T>(p, nrhs);
   if (nrhs > 0) {
     const DeviceMatrix<B, T> less = tools.scratch.template matrix<T>(n, nrhs);
     copy_runs<B, T>(queue, store.b(), gone, b_out, false);
-    queue.copy(d, less, Part::all);
-    queue.gemm(Op::transpose, Op::none, T(-1), w, b_out, T(1), less);
+    copy(queue, d, less, Part::all);
+    gemm(queue, Op::transpose, Op::none, T(-1), w, b_out, T(1), less);
     d = less;
   }
-  queue.narrow(first.s, s, Part::upper);
-  queue.narrow(first.inverse, inverse, Part::upper);
-  queue.copy(store.triangle(), upper, Part::upper);
-  queue.gemm(Op::none, Op::none, T(1), s, upper, T(0), r.columns(0, n));
+  narrow(queue, first.s, s, Part::upper);
+  narrow(queue, first.inverse, inverse, Part::upper);
+  copy(queue, store.triangle(), upper, Part::upper);
+  gemm(queue, Op::none, Op::none, T(1), s, upper, T(0), r.columns(0, n));
   const auto turn_d = [&](const DeviceMatrix<B, T>& from) {
-    if (nrhs > 0) queue.gemm(Op::transpose, Op::none, T(1), inverse, from, T(0), r.columns(n, nrhs));
+    if (nrhs > 0) gemm(queue, Op::transpose, Op::none, T(1), inverse, from, T(0), r.columns(n, nrhs));
   };
   turn_d(d);
   if (repair) {
     detail::multiply_in_place(tools, q, inverse, strip);
-    const DeviceMatrix<B, double> again = tools.gram(q);
+    const DeviceMatrix<B, double> again = tools.gram_of(q);
     clear();
     const WideFactor<B> second = detail::wide_cholesky(tools, again, failed);
     if (!(bound(second) <= 2 * static_cast<double>(n))) return false;  // it was not near the identity
-    queue.narrow(second.s, s, Part::upper);
-    queue.narrow(second.inverse, inverse, Part::upper);
-    queue.copy(r.columns(0, n), upper, Part::upper);
-    queue.gemm(Op::none, Op::none, T(1), s, upper, T(0), r.columns(0, n));
+    narrow(queue, second.s, s, Part::upper);
+    narrow(queue, second.inverse, inverse, Part::upper);
+    copy(queue, r.columns(0, n), upper, Part::upper);
+    gemm(queue, Op::none, Op::none, T(1), s, upper, T(0), r.columns(0, n));
     if (nrhs > 0) {
-      queue.copy(r.columns(n, nrhs), d, Part::all);
+      copy(queue, r.columns(n, nrhs), d, Part::all);
       turn_d(d);
     }
-    queue.copy(q, store.q(), Part::all);
+    copy(queue, q, store.q(), Part::all);
   }
   detail::multiply_in_place(tools, store.q(), inverse, strip);
   store.zero(store.q(), gone);

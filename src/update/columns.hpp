@@ -20,10 +20,10 @@ void copy_r_columns(Tools<B, T>& tools, const Store<B, T>& store, Index first, I
                     Index at) {
   if (cols == 0) return;
   const Index c = store.positions(), above = std::min(c, first);
-  if (above > 0) tools.queue.copy(store.r.block(0, first, above, cols), m.block(0, at, above, cols), Part::all);
+  if (above > 0) copy(tools.queue, store.r.block(0, first, above, cols), m.block(0, at, above, cols), Part::all);
   if (c > above)
-    tools.queue.copy(store.r.block(above, first, c - above, cols), m.block(above, at, c - above, cols), Part::upper);
-  if (m.rows > c) tools.queue.fill(m.block(c, at, m.rows - c, cols), T(0), T(0));
+    copy(tools.queue, store.r.block(above, first, c - above, cols), m.block(above, at, c - above, cols), Part::upper);
+  if (m.rows > c) fill(tools.queue, m.block(c, at, m.rows - c, cols), T(0), T(0));
 }
 
 /// Columns k .. k+p-1.
@@ -34,7 +34,7 @@ void delete_columns(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, In
   const DeviceMatrix<B, T> m = store.next_r(c, width);
   copy_r_columns(tools, store, 0, k, m, 0);
   copy_r_columns(tools, store, k + p, n - k, m, k);
-  if (store.nrhs > 0 && c > 0) tools.queue.copy(store.d(), m.columns(n, store.nrhs), Part::all);
+  if (store.nrhs > 0 && c > 0) copy(tools.queue, store.d(), m.columns(n, store.nrhs), Part::all);
   Index positions = c;
   if (carry > 0) {
     const Chain<B, T> chain =
@@ -65,21 +65,21 @@ Chain<B, T> insert_into_r(Tools<B, T>& tools, const Store<B, T>& store, Index k,
   copy_r_columns(tools, store, 0, k, m, 0);
   copy_r_columns(tools, store, k, store.n - k, m, k + p);
   const Index above = std::min(k, before), turned = std::max<Index>(after - k, 0);
-  if (above > 0) queue.copy(c.block(0, 0, above, p), m.block(0, k, above, p), Part::all);
+  if (above > 0) copy(queue, c.block(0, 0, above, p), m.block(0, k, above, p), Part::all);
   if (turned == 0) return {};
   if (triangular && k >= before) {
-    queue.copy(l, m.block(before, k, l.rows, p), Part::upper);
+    copy(queue, l, m.block(before, k, l.rows, p), Part::upper);
     return {};
   }
   if (trailing) {
-    if (before > k) queue.copy(c.block(k, 0, before - k, p), m.block(k, k, before - k, p), Part::all);
-    if (l.rows > 0) queue.copy(l, m.block(before, k, l.rows, p), Part::all);
+    if (before > k) copy(queue, c.block(k, 0, before - k, p), m.block(k, k, before - k, p), Part::all);
+    if (l.rows > 0) copy(queue, l, m.block(before, k, l.rows, p), Part::all);
     return chain_down(tools, m.block(k, k, turned, m.cols - k), turned, 0, n - k, block, store.has_q);
   }
   const Index carry = std::min(p, turned);
   const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(turned, p);
-  if (before > k) queue.copy(c.block(k, 0, before - k, p), g.block(0, 0, before - k, p), Part::all);
-  if (l.rows > 0) queue.copy(l, g.block(before - k, 0, l.rows, p), Part::all);
+  if (before > k) copy(queue, c.block(k, 0, before - k, p), g.block(0, 0, before - k, p), Part::all);
+  if (l.rows > 0) copy(queue, l, g.block(before - k, 0, l.rows, p), Part::all);
   return chain_up(tools, g, m.block(k, k + p, turned, m.cols - k - p), carry, turned - carry, m.block(k, k, carry, p),
                   block, store.has_q);
 }
@@ -97,10 +97,10 @@ void insert_columns_by(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatri
   const Index found = rest.l.rows, positions = c + found;
   store.reserve_q(extent, positions);
   const DeviceMatrix<B, T> m = store.next_r(positions, n + store.nrhs), q = store.q_view(extent, positions);
-  if (found > 0) queue.copy(rest.z, q.columns(c, found), Part::all);
+  if (found > 0) copy(queue, rest.z, q.columns(c, found), Part::all);
   if (store.nrhs > 0) {
-    if (c > 0) queue.copy(store.d(), m.block(0, n, c, store.nrhs), Part::all);
-    if (found > 0) queue.gemm(Op::transpose, Op::none, T(1), rest.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
+    if (c > 0) copy(queue, store.d(), m.block(0, n, c, store.nrhs), Part::all);
+    if (found > 0) gemm(queue, Op::transpose, Op::none, T(1), rest.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
   }
   turn(in_q, rest, m, q);
   store.take_r(m);

@@ -27,9 +27,9 @@ class BlockSolver {
     block_ = (n + blocks - 1) / blocks;
     inverses_ = tools.scratch.template matrix<T>(block_, block_, blocks);
     product_ = tools.scratch.template matrix<T>(block_, cols);
-    queue_.fill(inverses_, T(0), T(1));
+    fill(queue_, inverses_, T(0), T(1));
     const auto invert = [&](const Mat& triangles, const Mat& inverses) {
-      queue_.trsm(Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1), triangles, inverses);
+      trsm(queue_, Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1), triangles, inverses);
     };
     const Index full = n / block_, rest = n - full * block_;
     Mat inverses = inverses_;
@@ -44,12 +44,12 @@ class BlockSolver {
     for (Index step = 0; step < blocks; ++step) {
       const Index j = op == Op::transpose ? step : blocks - 1 - step, row = j * block_, rows = size(j);
       const Mat mine = y.block(row, 0, rows, y.cols), product = product_.block(0, 0, rows, y.cols);
-      queue_.gemm(op, Op::none, T(1), inverse(j), mine, T(0), product);
-      queue_.copy(product, mine, Part::all);
+      gemm(queue_, op, Op::none, T(1), inverse(j), mine, T(0), product);
+      copy(queue_, product, mine, Part::all);
       const Index first = op == Op::transpose ? row + rows : 0, count = op == Op::transpose ? n - first : row;
       const Mat others = y.block(first, 0, count, y.cols);
       const Mat factor = op == Op::transpose ? r_.block(row, first, rows, count) : r_.block(0, row, row, rows);
-      if (count > 0) queue_.gemm(op, Op::none, T(-1), factor, product, T(1), others);
+      if (count > 0) gemm(queue_, op, Op::none, T(-1), factor, product, T(1), others);
     }
   }
 
@@ -71,8 +71,8 @@ double in_roundings(Tools<B, T>& tools, const DeviceMatrix<B, T>& c, const Devic
   const DeviceMatrix<B, double> squares = tools.scratch.template matrix<double>(p, 2);
   Index at = 0;
   for (const DeviceMatrix<B, T>& a : {c, u}) {
-    const DeviceMatrix<B, double> gram = tools.gram(a), diagonal{gram.data, 1, p, gram.ld + 1, 0, 1};
-    tools.queue.transpose(diagonal, squares.columns(at++, 1));
+    const DeviceMatrix<B, double> gram = tools.gram_of(a), diagonal{gram.data, 1, p, gram.ld + 1, 0, 1};
+    transpose(tools.queue, diagonal, squares.columns(at++, 1));
   }
   std::vector<double> host(static_cast<std::size_t>(2 * p));
   tools.queue.download(squares.data, host.data(), 2 * p);
@@ -96,12 +96,12 @@ bool insert_columns_without_q(Tools<B, T>& tools, Store<B, T>& store, Index k, c
   const Index m = store.m, n = store.n, p = u.cols;
   if (m < n + p) return false;
   const DeviceMatrix<B, T> c = tools.scratch.template matrix<T>(n, p), s = tools.scratch.template matrix<T>(m, p);
-  queue.copy(u, s, Part::all);
+  copy(queue, u, s, Part::all);
   if (n > 0) {
     const DeviceMatrix<B, T> part = tools.scratch.template matrix<T>(n, p), x = tools.scratch.template matrix<T>(n, p);
     const DeviceMatrix<B, T> identity = tools.scratch.template matrix<T>(p, p);
-    queue.fill(c, T(0), T(0));
-    queue.fill(identity, T(0), T(1));
+    fill(queue, c, T(0), T(0));
+    fill(queue, identity, T(0), T(1));
     detail::BlockSolver<B, T> r(tools, store.triangle(), p);
     for (int pass = 0; pass < 2; ++pass) {
       const auto each_part = [&](auto&& use) {
@@ -109,24 +109,24 @@ bool insert_columns_without_q(Tools<B, T>& tools, Store<B, T>& store, Index k, c
         if (k < n) use(lent.columns(k + p, n - k), k, n - k);
       };
       each_part([&](const DeviceMatrix<B, T>& a, Index first, Index cols) {
-        queue.gemm(Op::transpose, Op::none, T(1), a, s, T(0), part.block(first, 0, cols, p));
+        gemm(queue, Op::transpose, Op::none, T(1), a, s, T(0), part.block(first, 0, cols, p));
       });
       r.solve(Op::transpose, part);
       const double left = pass > 0 ? detail::in_roundings(tools, part, u) : 0;
       if (!(left < 10)) return false;
-      queue.gemm(Op::none, Op::none, T(1), part, identity, T(1), c);
+      gemm(queue, Op::none, Op::none, T(1), part, identity, T(1), c);
       if (pass > 0 && left < 1) break;
-      queue.copy(part, x, Part::all);
+      copy(queue, part, x, Part::all);
       r.solve(Op::none, x);
       each_part([&](const DeviceMatrix<B, T>& a, Index first, Index cols) {
-        queue.gemm(Op::none, Op::none, T(-1), a, x.block(first, 0, cols, p), T(1), s);
+        gemm(queue, Op::none, Op::none, T(-1), a, x.block(first, 0, cols, p), T(1), s);
       });
     }
   }
   auto& f = tools.factorization(m, p, QForm::none);
   f.run(s);
   const DeviceMatrix<B, T> l = tools.scratch.template matrix<T>(p, p), next = store.next_r(n + p, n + p);
-  queue.copy(f.r_source(), l, Part::upper);
+  copy(queue, f.r_source(), l, Part::upper);
   insert_into_r(tools, store, k, c, l, true, next, block, false);
   store.take_r(next);
   store.n = n + p;

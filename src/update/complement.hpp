@@ -34,12 +34,12 @@ double offset(Tools<B, T>& tools, const DeviceMatrix<B, T>& q, const DeviceMatri
   const auto result = tools.scratch.template take<double>(2);
   const DeviceMatrix<B, T> gram = tools.scratch.template matrix<T>(z.cols, z.cols);
   double most[2] = {0, 0};
-  tools.queue.fill(gram, T(0), T(1));
-  tools.queue.gemm(Op::transpose, Op::none, T(-1), z, z, T(1), gram);
-  tools.queue.max_abs(gram, result, scratch);
+  fill(tools.queue, gram, T(0), T(1));
+  gemm(tools.queue, Op::transpose, Op::none, T(-1), z, z, T(1), gram);
+  max_abs(tools.queue, gram, result, scratch);
   if (q.cols > 0) {
-    tools.queue.gemm(Op::transpose, Op::none, T(1), q, z, T(0), y);
-    tools.queue.max_abs(y, result + 1, scratch);
+    gemm(tools.queue, Op::transpose, Op::none, T(1), q, z, T(0), y);
+    max_abs(tools.queue, y, result + 1, scratch);
   }
   tools.queue.download(result, most, q.cols > 0 ? 2 : 1);
   return std::isnan(most[0]) ? most[0] : std::isnan(most[1]) ? most[1] : std::max(most[0], most[1]);
@@ -63,14 +63,14 @@ std::vector<T> orthonormalize(Tools<B, T>& tools, const RowOrder& order, const D
                               const DeviceMatrix<B, T>& z, bool want_diagonal) {
   auto& f = tools.factorization(s.rows, s.cols, QForm::thin);
   f.run(s);
-  tools.queue.copy(f.q(), z, Part::all);
-  for (const Run& hole : order.holes()) tools.queue.fill(z.block(hole.first, 0, hole.count, z.cols), T(0), T(0));
+  copy(tools.queue, f.q(), z, Part::all);
+  for (const Run& hole : order.holes()) fill(tools.queue, z.block(hole.first, 0, hole.count, z.cols), T(0), T(0));
   std::vector<T> diagonal(static_cast<std::size_t>(want_diagonal ? z.cols : 0));
   if (want_diagonal) {
     const auto packed = tools.scratch.template take<T>(z.cols);
     const DeviceMatrix<B, T> r = f.r_source();
     const DeviceMatrix<B, T> from{r.data, 1, z.cols, r.ld + 1, 0, 1}, to{packed, 1, z.cols, 1, 0, 1};
-    tools.queue.copy(from, to, Part::all);
+    copy(tools.queue, from, to, Part::all);
     tools.queue.download(packed, diagonal.data(), z.cols);
   }
   return diagonal;
@@ -89,15 +89,15 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
   Complement<B, T> out{tools.scratch.template matrix<T>(s.rows, found), tools.scratch.template matrix<T>(found, p)};
   if (found == 0 && (known || q.cols == 0)) return out;
   if (q.cols > 0) {
-    if (!known) queue.gemm(Op::transpose, Op::none, T(1), q, s, T(0), c);
+    if (!known) gemm(queue, Op::transpose, Op::none, T(1), q, s, T(0), c);
     if (found == 0) return out;
     const DeviceMatrix<B, T> more = tools.scratch.template matrix<T>(q.cols, p);
     const DeviceMatrix<B, T> identity = tools.scratch.template matrix<T>(p, p);
-    queue.fill(identity, T(0), T(1));
-    queue.gemm(Op::none, Op::none, T(-1), q, c, T(1), s);
-    queue.gemm(Op::transpose, Op::none, T(1), q, s, T(0), more);
-    queue.gemm(Op::none, Op::none, T(-1), q, more, T(1), s);
-    queue.gemm(Op::none, Op::none, T(1), more, identity, T(1), c);
+    fill(queue, identity, T(0), T(1));
+    gemm(queue, Op::none, Op::none, T(-1), q, c, T(1), s);
+    gemm(queue, Op::transpose, Op::none, T(1), q, s, T(0), more);
+    gemm(queue, Op::none, Op::none, T(-1), q, more, T(1), s);
+    gemm(queue, Op::none, Op::none, T(1), more, identity, T(1), c);
   }
   tools.end_stage("projection");
   const DeviceMatrix<B, T> z = out.z, y = tools.scratch.template matrix<T>(q.cols, found);
@@ -114,15 +114,15 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
     if (!(off > 16 * u) ||
         (off < 256 * u && off > before / 2)) {  // NaN ends it too, and where there is no more to gain
       if (step > 0 || found < p) break;
-      queue.copy(tools.factorization(s.rows, p, QForm::thin).r_source(), out.l, Part::upper);
+      copy(queue, tools.factorization(s.rows, p, QForm::thin).r_source(), out.l, Part::upper);
       out.triangular = true;
       tools.end_stage("Householder");
       return out;
     }
     before = off;
     const DeviceMatrix<B, T> rest = tools.scratch.template matrix<T>(z.rows, found);
-    queue.copy(z, rest, Part::all);
-    if (q.cols > 0) queue.gemm(Op::none, Op::none, T(-1), q, y, T(1), rest);
+    copy(queue, z, rest, Part::all);
+    if (q.cols > 0) gemm(queue, Op::none, Op::none, T(-1), q, y, T(1), rest);
     const std::vector<T> left = detail::orthonormalize(tools, order, rest, z, true);
     bool replaced = false;
     for (Index j = 0; j < found; ++j) {
@@ -134,7 +134,7 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
     detail::orthonormalize(tools, order, rest, z, false);
     before = 1e300;
   }
-  queue.gemm(Op::transpose, Op::none, T(1), z, s, T(0), out.l);
+  gemm(queue, Op::transpose, Op::none, T(1), z, s, T(0), out.l);
   tools.end_stage("Householder");
   return out;
 }

@@ -89,14 +89,14 @@ double residual_drift(typename B::Queue& queue, const backend::DeviceMatrix<B, T
   const dense::Temporary<B, T> s(queue, a.rows, signs.cols()), of_a(queue, signs.cols(), a.cols),
       in_q(queue, r.rows, signs.cols()), upper(queue, r.rows, a.cols);
   dense::load<B, T>(queue, signs.view(), s.matrix);
-  queue.gemm(Op::transpose, Op::none, T(1), s.matrix, a, T(0), of_a.matrix);
+  gemm(queue, Op::transpose, Op::none, T(1), s.matrix, a, T(0), of_a.matrix);
   Matrix<T> host = Matrix<T>::host(signs.cols(), a.cols);
   dense::store<B, T>(queue, of_a.matrix, host.view());
   const std::vector<double> norms = detail::column_squares(host);
   if (r.rows > 0) {
-    queue.copy(r, upper.matrix, Part::upper);
+    copy(queue, r, upper.matrix, Part::upper);
     project(s.matrix, in_q.matrix);
-    queue.gemm(Op::transpose, Op::none, T(-1), in_q.matrix, upper.matrix, T(1), of_a.matrix);
+    gemm(queue, Op::transpose, Op::none, T(-1), in_q.matrix, upper.matrix, T(1), of_a.matrix);
   }
   dense::store<B, T>(queue, of_a.matrix, host.view());
   const std::vector<double> left = detail::column_squares(host);
@@ -117,8 +117,8 @@ double triangle_drift(typename B::Queue& queue, const backend::DeviceMatrix<B, T
   const dense::Temporary<B, T> s(queue, a.rows, vectors), of_r(queue, vectors, n), x(queue, n, vectors),
       y(queue, n, vectors), upper(queue, r.rows, n), w(queue, r.rows, vectors);
   dense::load<B, T>(queue, rows.view(), w.matrix);
-  queue.copy(r, upper.matrix, Part::upper);
-  queue.gemm(Op::transpose, Op::none, T(1), w.matrix, upper.matrix, T(0),
+  copy(queue, r, upper.matrix, Part::upper);
+  gemm(queue, Op::transpose, Op::none, T(1), w.matrix, upper.matrix, T(0),
              of_r.matrix);  // R's columns are as long as A's
   Matrix<T> host = Matrix<T>::host(vectors, n);
   dense::store<B, T>(queue, of_r.matrix, host.view());
@@ -128,8 +128,8 @@ double triangle_drift(typename B::Queue& queue, const backend::DeviceMatrix<B, T
   for (Index c = 0; c < vectors; ++c)
     for (Index j = 0; j < n; ++j) v(j, c) *= static_cast<T>(scale[static_cast<std::size_t>(j)]);
   dense::load<B, T>(queue, std::as_const(v).view(), x.matrix);
-  queue.gemm(Op::none, Op::none, T(1), a, x.matrix, T(0), s.matrix);
-  queue.gemm(Op::transpose, Op::none, T(1), a, s.matrix, T(0), y.matrix);
+  gemm(queue, Op::none, Op::none, T(1), a, x.matrix, T(0), s.matrix);
+  gemm(queue, Op::transpose, Op::none, T(1), a, s.matrix, T(0), y.matrix);
   const auto total = [&] {
     Matrix<T> out = Matrix<T>::host(n, vectors);
     dense::store<B, T>(queue, y.matrix, out.view());
@@ -142,8 +142,8 @@ double triangle_drift(typename B::Queue& queue, const backend::DeviceMatrix<B, T
     return std::sqrt(sum);
   };
   const double whole = total();
-  queue.gemm(Op::none, Op::none, T(1), upper.matrix, x.matrix, T(0), w.matrix);
-  queue.gemm(Op::transpose, Op::none, T(-1), upper.matrix, w.matrix, T(1), y.matrix);
+  gemm(queue, Op::none, Op::none, T(1), upper.matrix, x.matrix, T(0), w.matrix);
+  gemm(queue, Op::transpose, Op::none, T(-1), upper.matrix, w.matrix, T(1), y.matrix);
   const double left = total();
   return left == 0 ? 0 : left / whole;
 }

@@ -23,7 +23,7 @@ class FullQ final : public WholeQ<B, T> {
   /// Takes a copy of q, m x m; the store has its m and order.
   FullQ(Tools<B, T>& tools, Store<B, T>& store, const Mat& q) : tools_(tools), store_(store) {
     lay_out(q.rows, 0, q.rows);
-    if (q.rows > 0) tools_.queue.copy(q, x(), Part::all);
+    if (q.rows > 0) copy(tools_.queue, q, x(), Part::all);
   }
 
   /// Room for another Q, m x m, whose rows are in order; uninitialized, and in place of the one before, where that has
@@ -40,16 +40,16 @@ class FullQ final : public WholeQ<B, T> {
     const dense::Temporary<B, T> physical(tools_.queue, rows(), c.cols);
     if (op == Op::transpose) {
       store_.scatter(c, physical.matrix);
-      tools_.queue.gemm(Op::transpose, Op::none, T(1), x(), physical.matrix, T(0), c);
+      gemm(tools_.queue, Op::transpose, Op::none, T(1), x(), physical.matrix, T(0), c);
     } else {
-      tools_.queue.gemm(Op::none, Op::none, T(1), x(), c, T(0), physical.matrix);
+      gemm(tools_.queue, Op::none, Op::none, T(1), x(), c, T(0), physical.matrix);
       store_.gather(physical.matrix, c);
     }
   }
   void rows(Index k, Index p, const Mat& w) override {
     Index at = 0;
     for (const Run& run : store_.order.runs(k, p)) {
-      tools_.queue.transpose(x().block(run.first, 0, run.count, store_.m), w.columns(at, run.count));
+      transpose(tools_.queue, x().block(run.first, 0, run.count, store_.m), w.columns(at, run.count));
       at += run.count;
     }
   }
@@ -98,14 +98,14 @@ class FullQ final : public WholeQ<B, T> {
           store_.order.insert(step.k, step.p);
           front_ -= step.p;
           const Mat fresh = view(rows(), front_, step.p);
-          queue.fill(fresh, T(0), T(0));
+          fill(queue, fresh, T(0), T(0));
           Index at = 0;
           for (const Run& run : store_.order.runs(step.k, step.p)) {
             if (end_ > front_ + step.p)
-              queue.fill(view(rows(), front_ + step.p, end_ - front_ - step.p)
+              fill(queue, view(rows(), front_ + step.p, end_ - front_ - step.p)
                              .block(run.first, 0, run.count, end_ - front_ - step.p),
                          T(0), T(0));
-            queue.fill(fresh.block(run.first, at, run.count, run.count), T(0), T(1));
+            fill(queue, fresh.block(run.first, at, run.count, run.count), T(0), T(1));
             at += run.count;
           }
           break;
@@ -158,7 +158,7 @@ class FullQ final : public WholeQ<B, T> {
       memory_ = std::move(before);
       throw;
     }
-    if (old_rows > 0 && cols > 0) tools_.queue.copy(old, view(old_rows, front_, cols), Part::all);
+    if (old_rows > 0 && cols > 0) copy(tools_.queue, old, view(old_rows, front_, cols), Part::all);
   }
 
   /// Where a chain's windows stand, the first position being column `front`.
@@ -176,16 +176,16 @@ class FullQ final : public WholeQ<B, T> {
     for (Index row = 0; row < rows(); row += strip_rows) {
       const Index height = std::min(strip_rows, rows() - row);
       const Mat strip = x().block(row, at, height, width), turned = strip_.block(0, 0, width, height);
-      tools_.queue.transpose(strip, turned);
+      transpose(tools_.queue, strip, turned);
       if constexpr (in_double<B, T>) {
         const DeviceMatrix<B, double> wide = wide_strip_.block(0, 0, width, height);
-        tools_.queue.widen(turned, wide);
+        widen(tools_.queue, turned, wide);
         f.apply(Op::transpose, wide);
-        tools_.queue.narrow(wide, turned, Part::all);
+        narrow(tools_.queue, wide, turned, Part::all);
       } else {
         f.apply(Op::transpose, turned);
       }
-      tools_.queue.transpose(turned, strip);
+      transpose(tools_.queue, turned, strip);
     }
   }
 
@@ -198,19 +198,19 @@ class FullQ final : public WholeQ<B, T> {
       const Index height = std::min(strip_rows, rows() - row);
       const Mat all = x().block(row, step.at, height, a + b), kept = moved_.block(0, 0, height, little);
       if (a <= b) {
-        queue.copy(all.columns(0, a), kept, Part::all);
+        copy(queue, all.columns(0, a), kept, Part::all);
         for (Index j = 0; j < b; j += a) {
           const Index cols = std::min(a, b - j);
-          queue.copy(all.columns(a + j, cols), all.columns(j, cols), Part::all);
+          copy(queue, all.columns(a + j, cols), all.columns(j, cols), Part::all);
         }
-        queue.copy(kept, all.columns(b, a), Part::all);
+        copy(queue, kept, all.columns(b, a), Part::all);
       } else {
-        queue.copy(all.columns(a, b), kept, Part::all);
+        copy(queue, all.columns(a, b), kept, Part::all);
         for (Index j = a; j > 0; j -= std::min(b, j)) {
           const Index cols = std::min(b, j);
-          queue.copy(all.columns(j - cols, cols), all.columns(j - cols + b, cols), Part::all);
+          copy(queue, all.columns(j - cols, cols), all.columns(j - cols + b, cols), Part::all);
         }
-        queue.copy(kept, all.columns(0, b), Part::all);
+        copy(queue, kept, all.columns(0, b), Part::all);
       }
     }
   }

@@ -48,24 +48,24 @@ void run_fronts(Tools<B, T>& tools, const DeviceMatrix<B, T>& strip, const Turne
     make.heights = cols - 1;
     if (make.heights < 1) break;
     make.cs = all_cs + 2 * strip.cols * row;
-    queue.make_rotations(make);
+    make_rotations(queue, make);
     backend::Rotate<B, T> turn;
     turn.heights = make.heights;
     turn.waves = waves;
     turn.cs = make.cs;
     turn.drop = drop;
-    const auto rotate = [&](auto& on, const DeviceMatrix<B, T>& x, bool lower) {
+    const auto rotate_columns = [&](auto& on, const DeviceMatrix<B, T>& x, bool lower) {
       if (x.rows == 0) return;
       turn.x = x.columns(first, cols);
       turn.lower = lower;
-      on.rotate(turn);
+      rotate(on, turn);
     };
     side.follow(queue);
-    rotate(side, turned.q, false);
+    rotate_columns(side, turned.q, false);
     const Index below = row + waves;
-    if (below < strip.rows) rotate(queue, strip.block(below, 0, strip.rows - below, strip.cols), false);
-    rotate(queue, turned.r_transposed, true);
-    rotate(queue, turned.d_transposed, false);
+    if (below < strip.rows) rotate_columns(queue, strip.block(below, 0, strip.rows - below, strip.cols), false);
+    rotate_columns(queue, turned.r_transposed, true);
+    rotate_columns(queue, turned.d_transposed, false);
   }
   queue.follow(side);
 }
@@ -86,14 +86,14 @@ void delete_rows_by_rotations(Tools<B, T>& tools, Store<B, T>& store, Index k, I
     const Mat strip = tools.scratch.template matrix<T>(carry, g.rows), left = m.block(0, 0, kept, n + nrhs);
     const Turned<B, T> turned{q, tools.scratch.template matrix<T>(n, m.rows),
                               tools.scratch.template matrix<T>(nrhs, m.rows)};
-    queue.transpose(g, strip);
-    queue.transpose(m.columns(0, n), turned.r_transposed);
-    if (nrhs > 0) queue.transpose(m.columns(n, nrhs), turned.d_transposed);
+    transpose(queue, g, strip);
+    transpose(queue, m.columns(0, n), turned.r_transposed);
+    if (nrhs > 0) transpose(queue, m.columns(n, nrhs), turned.d_transposed);
     tools.end_stage("transposes");
     run_fronts(tools, strip, turned, true);
     tools.end_stage("rotations");
-    if (kept > 0) queue.transpose(turned.r_transposed.columns(0, kept), left.columns(0, n));
-    if (kept > 0 && nrhs > 0) queue.transpose(turned.d_transposed.columns(0, kept), left.columns(n, nrhs));
+    if (kept > 0) transpose(queue, turned.r_transposed.columns(0, kept), left.columns(0, n));
+    if (kept > 0 && nrhs > 0) transpose(queue, turned.d_transposed.columns(0, kept), left.columns(n, nrhs));
     tools.end_stage("transposes");
     return left;
   });
@@ -110,26 +110,26 @@ void insert_columns_by_rotations(Tools<B, T>& tools, Store<B, T>& store, Index k
     copy_r_columns(tools, store, 0, k, m, 0);
     copy_r_columns(tools, store, k, store.n - k, m, k + p);
     const Index above = std::min(k, c.rows);
-    if (above > 0) queue.copy(c.block(0, 0, above, p), m.block(0, k, above, p), Part::all);
+    if (above > 0) copy(queue, c.block(0, 0, above, p), m.block(0, k, above, p), Part::all);
     if (turning == 0) return;
     if (rest.triangular && k >= c.rows) {  // after all others: complete
-      queue.copy(l, m.block(c.rows, k, l.rows, p), Part::upper);
+      copy(queue, l, m.block(c.rows, k, l.rows, p), Part::upper);
       return;
     }
     const Mat strip = tools.scratch.template matrix<T>(p, turning);
-    if (c.rows > k) queue.transpose(c.block(k, 0, c.rows - k, p), strip.columns(0, c.rows - k));
-    if (l.rows > 0) queue.transpose(l, strip.columns(turning - l.rows, l.rows));
+    if (c.rows > k) transpose(queue, c.block(k, 0, c.rows - k, p), strip.columns(0, c.rows - k));
+    if (l.rows > 0) transpose(queue, l, strip.columns(turning - l.rows, l.rows));
     const Mat right = m.block(k, k + p, turning, n - k - p), d = m.block(k, n, turning, nrhs);
     const Turned<B, T> turned{q.columns(k, turning), tools.scratch.template matrix<T>(right.cols, turning),
                               tools.scratch.template matrix<T>(nrhs, turning)};
-    if (right.cols > 0) queue.transpose(right, turned.r_transposed);
-    if (nrhs > 0) queue.transpose(d, turned.d_transposed);
+    if (right.cols > 0) transpose(queue, right, turned.r_transposed);
+    if (nrhs > 0) transpose(queue, d, turned.d_transposed);
     tools.end_stage("transposes");
     run_fronts(tools, strip, turned, false);
     tools.end_stage("rotations");
-    queue.transpose(strip, m.block(k, k, turning, p));
-    if (right.cols > 0) queue.transpose(turned.r_transposed, right);
-    if (nrhs > 0) queue.transpose(turned.d_transposed, d);
+    transpose(queue, strip, m.block(k, k, turning, p));
+    if (right.cols > 0) transpose(queue, turned.r_transposed, right);
+    if (nrhs > 0) transpose(queue, turned.d_transposed, d);
     tools.end_stage("transposes");
   });
 }

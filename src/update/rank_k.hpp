@@ -29,18 +29,18 @@ void rank_k_update(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B,
   const DeviceMatrix<B, T> m = store.next_r(rows, width), q = store.q_view(extent, rows);
   const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(rows, p),
                            corner = tools.scratch.template matrix<T>(carry, p);
-  queue.copy(in_q, g.block(0, 0, c, p), Part::all);
-  queue.copy(store.triangle(), m.block(0, 0, c, n), Part::upper);
-  if (store.nrhs > 0) queue.copy(store.d(), m.block(0, n, c, store.nrhs), Part::all);
+  copy(queue, in_q, g.block(0, 0, c, p), Part::all);
+  copy(queue, store.triangle(), m.block(0, 0, c, n), Part::upper);
+  if (store.nrhs > 0) copy(queue, store.d(), m.block(0, n, c, store.nrhs), Part::all);
   if (found > 0) {
-    queue.copy(rest.l, g.block(c, 0, found, p), Part::all);
-    queue.copy(rest.z, q.columns(c, found), Part::all);
-    queue.fill(m.block(c, 0, found, n), T(0), T(0));
+    copy(queue, rest.l, g.block(c, 0, found, p), Part::all);
+    copy(queue, rest.z, q.columns(c, found), Part::all);
+    fill(queue, m.block(c, 0, found, n), T(0), T(0));
     if (store.nrhs > 0)
-      queue.gemm(Op::transpose, Op::none, T(1), rest.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
+      gemm(queue, Op::transpose, Op::none, T(1), rest.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
   }
   const Chain<B, T> up = chain_up(tools, g, m, carry, cols, corner, block, true);
-  queue.gemm(Op::none, Op::transpose, T(1), corner, v, T(1), m.block(0, 0, carry, n));
+  gemm(queue, Op::none, Op::transpose, T(1), corner, v, T(1), m.block(0, 0, carry, n));
   const Chain<B, T> down = chain_down(tools, m, carry, cols, std::min(rows, n), block, true);
   // the carry rests in the first columns between the two; what it is at last counts as far as R has rows
   const DeviceMatrix<B, T> first = q.columns(0, carry);

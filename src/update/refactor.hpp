@@ -34,8 +34,8 @@ void finish_anew(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T
   store.nrhs = b.cols;
   store.order = RowOrder(m);
   if (store.has_q && r.rows > 0 && b.cols > 0)
-    tools.queue.gemm(Op::transpose, Op::none, T(1), store.q(), b, T(0), r.columns(n, b.cols));
-  if (b.cols > 0 && m > 0 && !(b.data == store.b().data)) tools.queue.copy(b, store.b(), Part::all);
+    gemm(tools.queue, Op::transpose, Op::none, T(1), store.q(), b, T(0), r.columns(n, b.cols));
+  if (b.cols > 0 && m > 0 && !(b.data == store.b().data)) copy(tools.queue, b, store.b(), Part::all);
   store.take_r(r);
 }
 
@@ -69,9 +69,9 @@ void refactor_rows_left(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p
   copy_runs<B, T>(queue, store.q(), order.runs(), left, false);
   f.deliver_to(found, store.q_view(m, kept));
   f.run(left);
-  queue.copy(found, s, Part::upper);
-  queue.copy(store.triangle(), upper, Part::upper);
-  queue.gemm(Op::none, Op::none, T(1), s, upper, T(0), r.columns(0, n));
+  copy(queue, found, s, Part::upper);
+  copy(queue, store.triangle(), upper, Part::upper);
+  gemm(queue, Op::none, Op::none, T(1), s, upper, T(0), r.columns(0, n));
   finish_anew(tools, store, r, m, n, b);
 }
 
@@ -84,8 +84,8 @@ void copy_around(typename B::Queue& queue, const DeviceMatrix<B, T>& source, con
     return rows ? a.block(first, 0, count, a.cols) : a.columns(first, count);
   };
   if (source.rows == 0 || source.cols == 0) return;
-  if (k > 0) queue.copy(part(source, 0, k), part(target, 0, k), Part::all);
-  if (rest > 0) queue.copy(part(source, k + skip, rest), part(target, k + room, rest), Part::all);
+  if (k > 0) copy(queue, part(source, 0, k), part(target, 0, k), Part::all);
+  if (rest > 0) copy(queue, part(source, k + skip, rest), part(target, k + room, rest), Part::all);
 }
 
 /// The matrix after the change, and b after it, from scratch.
@@ -101,7 +101,7 @@ void refactor_changed(Tools<B, T>& tools, Store<B, T>& store, const qrane::detai
   if (rows && b.cols > 0) {
     const DeviceMatrix<B, T> changed = tools.scratch.template matrix<T>(m, b.cols);
     copy_around<B, T>(queue, b, changed, k, p, true, in);
-    if (in) queue.copy(e, changed.block(k, 0, p, b.cols), Part::all);
+    if (in) copy(queue, e, changed.block(k, 0, p, b.cols), Part::all);
     b = changed;
   }
   if (request.options.updated.rows > 0 || request.options.updated.cols > 0) {
@@ -115,14 +115,14 @@ void refactor_changed(Tools<B, T>& tools, Store<B, T>& store, const qrane::detai
   if (c > 0) {
     const DeviceMatrix<B, T> physical = tools.scratch.template matrix<T>(extent, store.n);
     const DeviceMatrix<B, T> upper = tools.scratch.template matrix<T>(c, store.n);
-    queue.copy(store.triangle(), upper, Part::upper);
-    queue.gemm(Op::none, Op::none, T(1), store.q(), upper, T(0), physical);
+    copy(queue, store.triangle(), upper, Part::upper);
+    gemm(queue, Op::none, Op::none, T(1), store.q(), upper, T(0), physical);
     store.gather(physical, a);
   }
   const DeviceMatrix<B, T> changed = tools.scratch.template matrix<T>(m, n);
   copy_around<B, T>(queue, a, changed, k, p, rows, in);
   if (in && u.rows > 0 && u.cols > 0)
-    queue.copy(u, rows ? changed.block(k, 0, p, n) : changed.columns(k, p), Part::all);
+    copy(queue, u, rows ? changed.block(k, 0, p, n) : changed.columns(k, p), Part::all);
   factor_anew(tools, store, changed, b);
 }
 

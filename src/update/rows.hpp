@@ -21,10 +21,10 @@ namespace qrane::update {
 template <class B, class T>
 void add_residuals(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& part, double sign) {
   if (part.rows == 0 || store.residual_squares.cols == 0) return;
-  const DeviceMatrix<B, double> gram = tools.gram(part), one = tools.scratch.template matrix<double>(1, 1);
-  tools.queue.fill(one, 1.0, 1.0);
+  const DeviceMatrix<B, double> gram = tools.gram_of(part), one = tools.scratch.template matrix<double>(1, 1);
+  fill(tools.queue, one, 1.0, 1.0);
   const DeviceMatrix<B, double> diagonal{gram.data, 1, part.cols, gram.ld + 1, 0, 1};
-  tools.queue.gemm(Op::none, Op::none, sign, one, diagonal, 1.0, store.residual_squares);
+  gemm(tools.queue, Op::none, Op::none, sign, one, diagonal, 1.0, store.residual_squares);
 }
 
 /// The rows u (p x n) and their right-hand sides e (p x nrhs), both on the device, before row k.
@@ -42,12 +42,12 @@ void insert_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, const DeviceMa
   if (reduced) {
     if (store.nrhs > 0) {
       e_turned = tools.scratch.template matrix<T>(p, store.nrhs);
-      queue.copy(e, e_turned, Part::all);
+      copy(queue, e, e_turned, Part::all);
     }
     if (n > 0) {
       auto& f = tools.factorization(p, n, QForm::implicit);
       f.run(u);
-      queue.copy(f.r_source(), top.columns(0, n), Part::upper);
+      copy(queue, f.r_source(), top.columns(0, n), Part::upper);
       if (store.nrhs > 0) f.apply(Op::transpose, e_turned);
       if (store.has_q) {
         u_q = tools.scratch.template matrix<T>(p, n);
@@ -55,13 +55,13 @@ void insert_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, const DeviceMa
       }
     }
   } else if (n > 0) {
-    queue.copy(u, top.columns(0, n), Part::all);
+    copy(queue, u, top.columns(0, n), Part::all);
   }
   if (store.nrhs > 0 && carry > 0)
-    queue.copy(e_turned.block(0, 0, carry, store.nrhs), top.columns(n, store.nrhs), Part::all);
+    copy(queue, e_turned.block(0, 0, carry, store.nrhs), top.columns(n, store.nrhs), Part::all);
   if (c > 0) {
-    queue.copy(store.triangle(), m.block(carry, 0, c, n), Part::upper);
-    if (store.nrhs > 0) queue.copy(store.d(), m.block(carry, n, c, store.nrhs), Part::all);
+    copy(queue, store.triangle(), m.block(carry, 0, c, n), Part::upper);
+    if (store.nrhs > 0) copy(queue, store.d(), m.block(carry, n, c, store.nrhs), Part::all);
   }
   const Chain<B, T> chain = chain_down(tools, m, carry, c, n, block, store.has_q);
   const Index positions = c + kept;
@@ -76,16 +76,16 @@ void insert_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, const DeviceMa
     if (kept > 0) place.carry_out = q.columns(c, kept);
     Sweeper<B, T> sweep(tools, chain, place);
     const std::vector<Run> fresh = order.runs(k, p);
-    if (carry > 0) queue.fill(e_in, T(0), T(0));
+    if (carry > 0) fill(queue, e_in, T(0), T(0));
     Index at = 0;
     for (const Run& run : fresh) {
-      if (c > 0) queue.fill(q.block(run.first, 0, run.count, c), T(0), T(0));
+      if (c > 0) fill(queue, q.block(run.first, 0, run.count, c), T(0), T(0));
       if (reduced && n > 0)
-        queue.copy(u_q.block(at, 0, run.count, n), e_in.block(run.first, 0, run.count, n), Part::all);
+        copy(queue, u_q.block(at, 0, run.count, n), e_in.block(run.first, 0, run.count, n), Part::all);
       else if (carry > 0)
-        queue.fill(e_in.block(run.first, at, run.count, run.count), T(0), T(1));
+        fill(queue, e_in.block(run.first, at, run.count, run.count), T(0), T(1));
       if (store.nrhs > 0)
-        queue.copy(e.block(at, 0, run.count, store.nrhs),
+        copy(queue, e.block(at, 0, run.count, store.nrhs),
                    store.b_view(order.extent()).block(run.first, 0, run.count, store.nrhs), Part::all);
       at += run.count;
     }
@@ -108,7 +108,7 @@ void copy_runs(typename B::Queue& queue, const DeviceMatrix<B, T>& physical, con
   for (const Run& run : runs) {
     const DeviceMatrix<B, T> there = physical.block(run.first, 0, run.count, block.cols);
     const DeviceMatrix<B, T> here = block.block(at, 0, run.count, block.cols);
-    queue.copy(scatter ? here : there, scatter ? there : here, Part::all);
+    copy(queue, scatter ? here : there, scatter ? there : here, Part::all);
     at += run.count;
   }
 }
@@ -117,7 +117,7 @@ void copy_runs(typename B::Queue& queue, const DeviceMatrix<B, T>& physical, con
 template <class B, class T>
 void remove_all_rows(Tools<B, T>& tools, Store<B, T>& store) {
   const DeviceMatrix<B, T> none = store.next_r(0, store.n + store.nrhs);
-  if (store.residual_squares.cols > 0) tools.queue.fill(store.residual_squares, 0.0, 0.0);
+  if (store.residual_squares.cols > 0) fill(tools.queue, store.residual_squares, 0.0, 0.0);
   store.take_r(none);
   store.m = 0;
   store.order = RowOrder(0);
@@ -143,7 +143,7 @@ void delete_rows_by(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Tu
     const Index carry = std::min(p, c), room = store.m - c - (p - carry);
     const DeviceMatrix<B, T> w = tools.scratch.template matrix<T>(c, carry);
     const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, carry);
-    queue.fill(s, T(0), T(0));
+    fill(queue, s, T(0), T(0));
     if (p > c) {
       const DeviceMatrix<B, T> rows = tools.scratch.template matrix<T>(p, c),
                                y = tools.scratch.template matrix<T>(p, c);
@@ -152,14 +152,14 @@ void delete_rows_by(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Tu
       auto& f = tools.factorization(p, c, QForm::implicit);
       f.run(rows);
       f.form(y);
-      queue.copy(f.r_source(), triangle, Part::upper);
-      queue.transpose(triangle, w);
+      copy(queue, f.r_source(), triangle, Part::upper);
+      transpose(queue, triangle, w);
       copy_runs<B, T>(queue, s, gone, y, true);
     } else {
       Index at = 0;
       for (const Run& run : gone) {
-        queue.transpose(store.q().block(run.first, 0, run.count, c), w.columns(at, run.count));
-        queue.fill(s.block(run.first, at, run.count, run.count), T(0), T(1));
+        transpose(queue, store.q().block(run.first, 0, run.count, c), w.columns(at, run.count));
+        fill(queue, s.block(run.first, at, run.count, run.count), T(0), T(1));
         at += run.count;
       }
     }
@@ -169,15 +169,15 @@ void delete_rows_by(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Tu
     const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(c + found, carry);
     scaled_copy(tools, off_unit<T>, w, g.block(0, 0, c, carry));
     const DeviceMatrix<B, T> m = store.next_r(c + found, width);
-    queue.copy(store.triangle(), m.block(0, 0, c, n), Part::upper);
-    if (store.nrhs > 0) queue.copy(store.d(), m.block(0, n, c, store.nrhs), Part::all);
+    copy(queue, store.triangle(), m.block(0, 0, c, n), Part::upper);
+    if (store.nrhs > 0) copy(queue, store.d(), m.block(0, n, c, store.nrhs), Part::all);
     const DeviceMatrix<B, T> q = store.q_view(extent, c + found);
     if (found > 0) {
       scaled_copy(tools, off_unit<T>, e.l, g.block(c, 0, found, carry));
-      queue.fill(m.block(c, 0, found, n), T(0), T(0));
+      fill(queue, m.block(c, 0, found, n), T(0), T(0));
       if (store.nrhs > 0)
-        queue.gemm(Op::transpose, Op::none, T(1), e.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
-      queue.copy(e.z, q.columns(c, found), Part::all);
+        gemm(queue, Op::transpose, Op::none, T(1), e.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
+      copy(queue, e.z, q.columns(c, found), Part::all);
     }
     const DeviceMatrix<B, T> r = turn(g, m, q, carry);
     store.zero(q.columns(0, kept), gone);

@@ -18,36 +18,27 @@
 
 namespace qrane::update {
 
-/// A backend that does all of it in one launch where R is small and rows are few, and judges on the device.
-template <class B, class T>
-concept HasUpdateRows = requires(typename B::Queue& queue, const backend::RowUpdate<B, T>& task) {
-  queue.update_rows(task);
-};
-
+/// Whether update_rows does it: in one launch where R is small and rows are few, and judged on the device.
 template <class B, class T>
 bool takes_update_rows(Tools<B, T>& tools, const Store<B, T>& store, Index p) {
   constexpr Index most_rows = 8;
-  if constexpr (HasUpdateRows<B, T>)
-    return !store.has_q && store.n > 0 && store.m >= store.n && p <= most_rows &&
-           store.n <= tools.queue.max_update_cols();
-  return false;
+  return !store.has_q && store.n > 0 && store.m >= store.n && p <= most_rows &&
+         store.n <= tools.queue.limits(T{}).max_update_cols;
 }
 
 /// Rows in (and then none out) or out of R in place; `refused`: one counter, or null.
 template <class B, class T>
 void update_small(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B, T>& u, const DeviceMatrix<B, T>& e,
                   bool in, typename B::template Pointer<std::int32_t> refused) {
-  if constexpr (HasUpdateRows<B, T>) {
-    backend::RowUpdate<B, T> task;
-    task.r = store.triangle();
-    task.d = store.d();
-    if (store.nrhs > 0) task.squares = store.residual_squares.data;
-    (in ? task.rows_in : task.rows_out) = u;
-    (in ? task.e_in : task.e_out) = e;
-    task.refused = refused;
-    tools.queue.update_rows(task);
-    store.m += in ? u.rows : -u.rows;
-  }
+  backend::RowUpdate<B, T> task;
+  task.r = store.triangle();
+  task.d = store.d();
+  if (store.nrhs > 0) task.squares = store.residual_squares.data;
+  (in ? task.rows_in : task.rows_out) = u;
+  (in ? task.e_in : task.e_out) = e;
+  task.refused = refused;
+  update_rows(tools.queue, task);
+  store.m += in ? u.rows : -u.rows;
 }
 
 /// Deletions whose refusal, if any, the host has not looked at yet: a counter on the device for each.
@@ -90,7 +81,7 @@ class Pending {
   static constexpr Index slots = 1024;
   void clear() {
     const DeviceMatrix<B, float> all{counters_.template as<float>(), slots, 1, slots, 0, 1};
-    queue_.fill(all, 0.0F, 0.0F);
+    fill(queue_, all, 0.0F, 0.0F);
   }
   typename B::Queue queue_;
   dense::Buffer<B> counters_;
@@ -123,20 +114,20 @@ bool wide_downdate_factor(Tools<B, T>& tools, const DeviceMatrix<B, double>& gra
   const Index p = gram.cols;
   const DeviceMatrix<B, double> left = tools.scratch.template matrix<double>(p, p);
   const auto failed = tools.scratch.template take<std::int32_t>(1);
-  queue.fill(DeviceMatrix<B, float>{cast_pointer<float>(failed), 1, 1, 1, 0, 1}, 0.0F, 0.0F);
-  queue.fill(l, 0.0, 1.0);
-  queue.fill(left, 0.0, 1.0);
-  queue.gemm(Op::none, Op::none, -1.0, l, gram, 1.0, left);
+  fill(queue, DeviceMatrix<B, float>{cast_pointer<float>(failed), 1, 1, 1, 0, 1}, 0.0F, 0.0F);
+  fill(queue, l, 0.0, 1.0);
+  fill(queue, left, 0.0, 1.0);
+  gemm(queue, Op::none, Op::none, -1.0, l, gram, 1.0, left);
   blocked_cholesky(
       tools, left, l, failed, std::numeric_limits<double>::max(),
       [&](const CholeskyBlock<B, T>& block, const DeviceMatrix<B, double>& left12, const DeviceMatrix<B, double>& l12) {
-        queue.copy(left12, l12, Part::all);
-        queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, 1.0,
+        copy(queue, left12, l12, Part::all);
+        trsm(queue, backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, 1.0,
                    block.r, l12);
       },
       [](Index, const CholeskyBlock<B, T>&) {});
   const DeviceMatrix<B, double> roots = tools.scratch.template matrix<double>(1, p);
-  queue.copy(DeviceMatrix<B, double>{l.data, 1, p, l.ld + 1, 0, 1}, roots, Part::all);
+  copy(queue, DeviceMatrix<B, double>{l.data, 1, p, l.ld + 1, 0, 1}, roots, Part::all);
   std::vector<double> pivots(static_cast<std::size_t>(p));
   std::int32_t refused = 0;
   queue.download(roots.data, pivots.data(), p);
@@ -168,9 +159,9 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
     const DeviceMatrix<B, T> t = tools.scratch.template matrix<T>(n, n),
                              turned = tools.scratch.template matrix<T>(p, nrhs);
     f.run(u);
-    queue.copy(f.r_source(), t, Part::upper);
+    copy(queue, f.r_source(), t, Part::upper);
     if (nrhs > 0) {
-      queue.copy(e, turned, Part::all);
+      copy(queue, e, turned, Part::all);
       f.apply(Op::transpose, turned);
     }
     const Index m = store.m;
@@ -182,17 +173,17 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
     return true;
   }
   const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(n + p, p), w = g.block(0, 0, n, p);
-  queue.transpose(u, w);
-  queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1),
+  transpose(queue, u, w);
+  trsm(queue, backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1),
              store.triangle(), w);
   constexpr Index most_on_host = 48;
   const double least = error * backend::RowUpdate<B, T>::least_left(n);
-  const DeviceMatrix<B, double> gram = tools.gram(w);
+  const DeviceMatrix<B, double> gram = tools.gram_of(w);
   const DeviceMatrix<B, T> bottom = g.block(n, 0, p, p);
   if (p > most_on_host && tools.profile.limits.max_cholesky > 0) {
     const DeviceMatrix<B, double> l = tools.scratch.template matrix<double>(p, p);
     if (!detail::wide_downdate_factor(tools, gram, least, l)) return false;
-    queue.narrow(l, bottom, Part::all);
+    narrow(queue, l, bottom, Part::all);
   } else {
     dense::HostMatrix l(p, p);
     queue.download(gram.data, l.data.data(), p * p);
@@ -202,18 +193,18 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
   }
 
   const DeviceMatrix<B, T> m = store.next_r(n + p, width), corner = tools.scratch.template matrix<T>(p, p);
-  queue.copy(store.triangle(), m.block(0, 0, n, n), Part::upper);
-  queue.fill(m.block(n, 0, p, n), T(0), T(0));
+  copy(queue, store.triangle(), m.block(0, 0, n, n), Part::upper);
+  fill(queue, m.block(n, 0, p, n), T(0), T(0));
   const DeviceMatrix<B, T> t = m.block(n, n, p, nrhs), scaled = tools.scratch.template matrix<T>(n + p, p);
   scaled_copy(tools, off_unit<T>, g, scaled);
   if (nrhs > 0) {
-    queue.copy(store.d(), m.block(0, n, n, nrhs), Part::all);
-    queue.copy(e, t, Part::all);
-    queue.gemm(Op::transpose, Op::none, T(-1), w, store.d(), T(1), t);
-    queue.trsm(backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1), bottom,
+    copy(queue, store.d(), m.block(0, n, n, nrhs), Part::all);
+    copy(queue, e, t, Part::all);
+    gemm(queue, Op::transpose, Op::none, T(-1), w, store.d(), T(1), t);
+    trsm(queue, backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1), bottom,
                t);
     const DeviceMatrix<B, T> kept = tools.scratch.template matrix<T>(p, nrhs);
-    queue.copy(t, kept, Part::all);
+    copy(queue, t, kept, Part::all);
     chain_up(tools, scaled, m, p, n, corner, block, false);
     add_residuals(tools, store, kept, -1);
   } else {
@@ -234,14 +225,14 @@ void factor_augmented(Tools<B, T>& tools, Store<B, T>& store, MatrixView<const T
   const DeviceMatrix<B, T> upper = tools.scratch.template matrix<T>(k, width);
   if (k > 0) {
     dense::load<B, T>(queue, a, augmented.columns(0, n));
-    queue.copy(b, augmented.columns(n, b.cols), Part::all);
+    copy(queue, b, augmented.columns(n, b.cols), Part::all);
     auto& f = tools.factorization(m, width, QForm::none);
     f.run(augmented);
-    queue.copy(f.r_source(), upper, Part::upper);
-    if (c > 0) queue.copy(upper.block(0, 0, c, width), r, Part::all);
+    copy(queue, f.r_source(), upper, Part::upper);
+    if (c > 0) copy(queue, upper.block(0, 0, c, width), r, Part::all);
   }
   store.reserve_b(b.cols);
-  queue.fill(store.residual_squares, 0.0, 0.0);
+  fill(queue, store.residual_squares, 0.0, 0.0);
   add_residuals(tools, store, upper.block(c, n, k - c, b.cols), 1);
 }
 

@@ -28,29 +28,29 @@ class StagedQ final : public WholeQ<B, T> {
     if (c.cols == 0 || store_.m == 0) return;
     const dense::Temporary<B, T> physical(tools_.queue, std::max(store_.order.extent(), base_rows_), c.cols);
     if (op == Op::transpose) {
-      tools_.queue.fill(physical.matrix, T(0), T(0));
+      fill(tools_.queue, physical.matrix, T(0), T(0));
       store_.scatter(c, physical.matrix);
       transposed(physical.matrix, c);
     } else {
       const dense::Temporary<B, T> work(tools_.queue, height(), c.cols);
-      tools_.queue.fill(work.matrix, T(0), T(0));
-      tools_.queue.copy(c, work.matrix.block(front_ - lowest_, 0, store_.m, c.cols), Part::all);
+      fill(tools_.queue, work.matrix, T(0), T(0));
+      copy(tools_.queue, c, work.matrix.block(front_ - lowest_, 0, store_.m, c.cols), Part::all);
       forward(work.matrix, physical.matrix);
       store_.gather(physical.matrix, c);
     }
   }
   void rows(Index k, Index p, const Mat& w) override {
     const dense::Temporary<B, T> physical(tools_.queue, std::max(store_.order.extent(), base_rows_), p);
-    tools_.queue.fill(physical.matrix, T(0), T(0));
+    fill(tools_.queue, physical.matrix, T(0), T(0));
     Index at = 0;
     for (const Run& run : store_.order.runs(k, p)) {
-      tools_.queue.fill(physical.matrix.block(run.first, at, run.count, run.count), T(0), T(1));
+      fill(tools_.queue, physical.matrix.block(run.first, at, run.count, run.count), T(0), T(1));
       at += run.count;
     }
     transposed(physical.matrix, w);
   }
   void columns(const Mat& out) override {
-    tools_.queue.fill(out, T(0), T(1));
+    fill(tools_.queue, out, T(0), T(1));
     apply(Op::none, out);
   }
 
@@ -132,12 +132,12 @@ class StagedQ final : public WholeQ<B, T> {
     stage.memory = Buffer<B>(tools_.queue, std::max<Index>(windows + tail, 1) * static_cast<Index>(sizeof(T)));
     const auto data = stage.memory.template as<T>();
     const auto column = [](typename B::template Pointer<T> p, Index count) { return Mat{p, count, 1, count, 0, 1}; };
-    if (windows > 0) tools_.queue.copy(column(chain.h, windows), column(data, windows), Part::all);
+    if (windows > 0) copy(tools_.queue, column(chain.h, windows), column(data, windows), Part::all);
     chain.h = data;
     chain.wide_h = {};
     if (tail > 0) {
       const Mat kept{data + windows, chain.tail.rows, chain.tail.cols, chain.tail.rows, 0, 1};
-      tools_.queue.copy(chain.tail, kept, Part::all);
+      copy(tools_.queue, chain.tail, kept, Part::all);
       chain.tail = kept;
     }
   }
@@ -146,10 +146,10 @@ class StagedQ final : public WholeQ<B, T> {
   void transposed(const Mat& physical, const Mat& out) {
     const dense::Temporary<B, T> memory(tools_.queue, height(), out.cols);
     const Mat work = memory.matrix;
-    tools_.queue.fill(work, T(0), T(0));
+    fill(tools_.queue, work, T(0), T(0));
     if (base_rows_ > 0) {
       const Mat first = work.block(-lowest_, 0, base_rows_, out.cols);
-      tools_.queue.copy(physical.block(0, 0, base_rows_, out.cols), first, Part::all);
+      copy(tools_.queue, physical.block(0, 0, base_rows_, out.cols), first, Part::all);
       base_->apply(Op::transpose, first);
     }
     for (Stage& stage : stages_) {
@@ -158,7 +158,7 @@ class StagedQ final : public WholeQ<B, T> {
         case Kind::enter: {
           Index row = at;
           for (const Run& run : stage.runs) {
-            tools_.queue.copy(physical.block(run.first, 0, run.count, out.cols),
+            copy(tools_.queue, physical.block(run.first, 0, run.count, out.cols),
                               work.block(row, 0, run.count, out.cols), Part::all);
             row += run.count;
           }
@@ -171,7 +171,7 @@ class StagedQ final : public WholeQ<B, T> {
         default: rotate(work, at, stage.a, stage.b); break;
       }
     }
-    tools_.queue.copy(work.block(front_ - lowest_, 0, out.rows, out.cols), out, Part::all);
+    copy(tools_.queue, work.block(front_ - lowest_, 0, out.rows, out.cols), out, Part::all);
   }
 
   /// physical := Q times the positions in work, which is destroyed.
@@ -183,8 +183,8 @@ class StagedQ final : public WholeQ<B, T> {
           Index row = at;
           for (const Run& run : stage->runs) {
             const Mat rows = work.block(row, 0, run.count, work.cols);
-            tools_.queue.copy(rows, physical.block(run.first, 0, run.count, work.cols), Part::all);
-            tools_.queue.fill(rows, T(0), T(0));
+            copy(tools_.queue, rows, physical.block(run.first, 0, run.count, work.cols), Part::all);
+            fill(tools_.queue, rows, T(0), T(0));
             row += run.count;
           }
           break;
@@ -199,15 +199,15 @@ class StagedQ final : public WholeQ<B, T> {
     if (base_rows_ == 0) return;
     const Mat first = work.block(-lowest_, 0, base_rows_, work.cols);
     base_->apply(Op::none, first);
-    tools_.queue.copy(first, physical.block(0, 0, base_rows_, work.cols), Part::all);
+    copy(tools_.queue, first, physical.block(0, 0, base_rows_, work.cols), Part::all);
   }
 
   void reflect(Reflectors<B, T>& f, Op op, const Mat& rows) {
     if constexpr (in_double<B, T>) {
       const dense::Temporary<B, double> wide(tools_.queue, rows.rows, rows.cols);
-      tools_.queue.widen(rows, wide.matrix);
+      widen(tools_.queue, rows, wide.matrix);
       f.apply(op, wide.matrix);
-      tools_.queue.narrow(wide.matrix, rows, Part::all);
+      narrow(tools_.queue, wide.matrix, rows, Part::all);
     } else {
       f.apply(op, rows);
     }
@@ -219,8 +219,8 @@ class StagedQ final : public WholeQ<B, T> {
     const auto turn = [&](const Mat& factor, Index row) {
       const Mat rows = work.block(row, 0, factor.rows, work.cols),
                 product = memory.matrix.block(0, 0, factor.rows, work.cols);
-      tools_.queue.gemm(op, Op::none, T(1), factor, rows, T(0), product);
-      tools_.queue.copy(product, rows, Part::all);
+      gemm(tools_.queue, op, Op::none, T(1), factor, rows, T(0), product);
+      copy(tools_.queue, product, rows, Part::all);
     };
     const Index count = chain.windows(), carry_row = at + (chain.down ? chain.cols : 0);
     if (op == Op::none && chain.tail.cols > 0) turn(chain.tail, carry_row);
@@ -236,9 +236,9 @@ class StagedQ final : public WholeQ<B, T> {
     if (a == 0 || b == 0) return;
     const dense::Temporary<B, T> memory(tools_.queue, a + b, work.cols);
     const Mat rows = work.block(at, 0, a + b, work.cols), turned = memory.matrix;
-    tools_.queue.copy(rows.block(0, 0, a, work.cols), turned.block(b, 0, a, work.cols), Part::all);
-    tools_.queue.copy(rows.block(a, 0, b, work.cols), turned.block(0, 0, b, work.cols), Part::all);
-    tools_.queue.copy(turned, rows, Part::all);
+    copy(tools_.queue, rows.block(0, 0, a, work.cols), turned.block(b, 0, a, work.cols), Part::all);
+    copy(tools_.queue, rows.block(a, 0, b, work.cols), turned.block(0, 0, b, work.cols), Part::all);
+    copy(tools_.queue, turned, rows, Part::all);
   }
 
   Tools<B, T>& tools_;

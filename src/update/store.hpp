@@ -63,10 +63,10 @@ class Store {
       if (row_capacity != row_capacity_ && attached)
         b = Buffer<B>(queue, row_capacity * std::max<Index>(nrhs, 1) * static_cast<Index>(sizeof(T)));
       const Mat wide{q.template as<T>(), held, held_cols, row_capacity, 0, 1};
-      if (held > 0 && held_cols > 0) queue.copy(q_view(held, held_cols), wide, Part::all);
+      if (held > 0 && held_cols > 0) copy(queue, q_view(held, held_cols), wide, Part::all);
       if (b.bytes() > 0) {
         if (held > 0 && nrhs > 0)
-          queue.copy(b_view(held), Mat{b.template as<T>(), held, nrhs, row_capacity, 0, 1}, Part::all);
+          copy(queue, b_view(held), Mat{b.template as<T>(), held, nrhs, row_capacity, 0, 1}, Part::all);
         b_ = std::move(b);
       }
       q_ = std::move(q);
@@ -88,7 +88,7 @@ class Store {
   void gather(const Mat& physical, const Mat& logical) { move(logical, physical, order, false); }
   void zero(const Mat& physical, const std::vector<Run>& runs) {
     if (physical.cols == 0) return;
-    for (const Run& run : runs) queue.fill(physical.block(run.first, 0, run.count, physical.cols), T(0), T(0));
+    for (const Run& run : runs) fill(queue, physical.block(run.first, 0, run.count, physical.cols), T(0), T(0));
   }
 
  private:
@@ -104,7 +104,7 @@ class Store {
       for (const Run& run : rows.runs()) {
         const Mat here = logical.block(at, 0, run.count, logical.cols);
         const Mat there = physical.block(run.first, 0, run.count, logical.cols);
-        queue.copy(scatter ? here : there, scatter ? there : here, Part::all);
+        copy(queue, scatter ? here : there, scatter ? there : here, Part::all);
         at += run.count;
       }
       return;
@@ -115,9 +115,9 @@ class Store {
     queue.upload(map.data(), list.template as<std::int64_t>(), count);
     const typename B::template Pointer<std::int64_t> all{};
     if (scatter)
-      queue.copy_rows(logical, all, physical, list.template as<std::int64_t>(), count);
+      copy_rows(queue, logical, all, physical, list.template as<std::int64_t>(), count);
     else
-      queue.copy_rows(physical, list.template as<std::int64_t>(), logical, all, count);
+      copy_rows(queue, physical, list.template as<std::int64_t>(), logical, all, count);
   }
 
   std::array<Buffer<B>, 2> r_;

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// X := X times the windows of a chain: one pass over Q by the backend's `sweep` where it has one and takes the chain,
-// else strip by strip of rows, window by window, by products: 2 r (nb + p)² flops a window and r rows.
+// X := X times the windows of a chain: one pass over Q by `sweep` where Limits say that it reaches the
+// chain, else strip by strip of rows, window by window, by products: 2 r (nb + p)² flops a window and r rows.
 #pragma once
 
 #include "update/chain.hpp"
-#include "vocabulary/wide_sweep.hpp"
+#include "vocabulary/updates.hpp"
 
 namespace qrane::update {
-
-template <class B, class T>
-concept HasSweep = requires(typename B::Queue& queue, const backend::Sweep<B, T>& task) {
-  queue.sweep(task);
-};
-template <class B, class T>
-concept HasWideSweep = requires(typename B::Queue& queue, const backend::WideSweep<B, T>& task) {
-  queue.wide_sweep(task);
-};
 
 /// Where a chain stands in X; x has all rows, and at least the columns that the windows read and write.
 template <class B, class T>
@@ -48,24 +39,24 @@ void sweep_strip(typename B::Queue& queue, const Chain<B, T>& chain, const Place
   const DeviceMatrix<B, T> x = strip(place.x);
   DeviceMatrix<B, T> now = memory.now.block(0, 0, rows, p + 2 * nb), next = memory.next.block(0, 0, rows, p + 2 * nb);
   if (place.carry_in.cols > 0)
-    queue.copy(strip(place.carry_in), now.columns(nb, p), Part::all);
+    copy(queue, strip(place.carry_in), now.columns(nb, p), Part::all);
   else
-    queue.fill(now.columns(nb, p), T(0), T(0));
+    fill(queue, now.columns(nb, p), T(0), T(0));
   for (Index step = 0; step < chain.windows(); ++step) {
     const Index j = chain.down ? step : chain.windows() - 1 - step;
     const Index cols = chain.width(j), at = place.first + j * nb, before = nb - cols, after = nb + p;
-    queue.copy(x.columns(at, cols), now.columns(chain.down ? after : before, cols), Part::all);
+    copy(queue, x.columns(at, cols), now.columns(chain.down ? after : before, cols), Part::all);
     const Index in = chain.down ? nb : before, out = chain.down ? before : nb;
-    queue.gemm(Op::none, Op::none, T(1), now.columns(in, cols + p), chain.window(j), T(0), next.columns(out, cols + p));
-    queue.copy(next.columns(chain.down ? before : after, cols), x.columns(at + place.shift, cols), Part::all);
+    gemm(queue, Op::none, Op::none, T(1), now.columns(in, cols + p), chain.window(j), T(0), next.columns(out, cols + p));
+    copy(queue, next.columns(chain.down ? before : after, cols), x.columns(at + place.shift, cols), Part::all);
     std::swap(now, next);
   }
   if (place.carry_out.cols == 0) return;
   const DeviceMatrix<B, T> carry = now.columns(nb, p), out = strip(place.carry_out);
   if (chain.tail.cols > 0)
-    queue.gemm(Op::none, Op::none, T(1), carry, chain.tail.columns(0, out.cols), T(0), out);
+    gemm(queue, Op::none, Op::none, T(1), carry, chain.tail.columns(0, out.cols), T(0), out);
   else
-    queue.copy(carry.columns(0, out.cols), out, Part::all);
+    copy(queue, carry.columns(0, out.cols), out, Part::all);
 }
 
 }  // namespace detail
@@ -99,33 +90,29 @@ class Sweeper {
 
  private:
   bool fused() const {
-    if constexpr (HasSweep<B, T> || HasWideSweep<B, T>)
-      return chain_.cols > 0 && chain_.carry <= tools_->queue.max_sweep_carry(T{}) &&
-             chain_.block <= tools_->queue.max_sweep_block(T{});
-    return false;
+    const backend::Limits& limits = tools_->queue.limits(T{});
+    return chain_.cols > 0 && chain_.carry <= limits.max_sweep_carry && chain_.block <= limits.max_sweep_block;
   }
   void run_fused() {
-    if constexpr (HasSweep<B, T> || HasWideSweep<B, T>) {
-      backend::Sweep<B, T> task;
-      task.x = place_.x;
-      task.carry_in = place_.carry_in;
-      task.h = chain_.h;
-      task.first = place_.first;
-      task.cols = chain_.cols;
-      task.block = chain_.block;
-      task.p = chain_.carry;
-      task.shift = place_.shift;
-      task.down = chain_.down;
-      const bool tail = chain_.tail.cols > 0 && place_.carry_out.cols > 0;
-      task.carry_out = tail ? fused_carry_ : place_.carry_out;
-      if constexpr (HasWideSweep<B, T>)
-        tools_->queue.wide_sweep(backend::WideSweep<B, T>{task, chain_.wide_h});
-      else
-        tools_->queue.sweep(task);
-      if (tail)
-        tools_->queue.gemm(Op::none, Op::none, T(1), fused_carry_, chain_.tail.columns(0, place_.carry_out.cols), T(0),
-                           place_.carry_out);
-    }
+    backend::Sweep<B, T> task;
+    task.x = place_.x;
+    task.carry_in = place_.carry_in;
+    task.h = chain_.h;
+    task.first = place_.first;
+    task.cols = chain_.cols;
+    task.block = chain_.block;
+    task.p = chain_.carry;
+    task.shift = place_.shift;
+    task.down = chain_.down;
+    const bool tail = chain_.tail.cols > 0 && place_.carry_out.cols > 0;
+    task.carry_out = tail ? fused_carry_ : place_.carry_out;
+    if constexpr (in_double<B, T>)
+      wide_sweep(tools_->queue, backend::WideSweep<B, T>{task, chain_.wide_h});
+    else
+      sweep(tools_->queue, task);
+    if (tail)
+      gemm(tools_->queue, Op::none, Op::none, T(1), fused_carry_, chain_.tail.columns(0, place_.carry_out.cols), T(0),
+           place_.carry_out);
   }
 
   Tools<B, T>* tools_;

@@ -72,9 +72,7 @@ class Scratch {
 
 /// Where sums of float lean to one side, one update adding to the errors of the last, transforms are found in double.
 template <class B, class T>
-constexpr bool in_double = !std::is_same_v<T, double> && requires {
-  requires B::Queue::float_sums_lean;
-};
+constexpr bool in_double = !std::is_same_v<T, double> && B::float_sums_lean;
 template <class B, class T>
 using TransformScalar = std::conditional_t<in_double<B, T>, double, T>;
 
@@ -115,10 +113,10 @@ class Tools {
   std::vector<UpdateStage> stages() {
     std::vector<UpdateStage> out;
     for (std::size_t i = 1; i < marks_.size(); ++i) {
-      const auto [name, mark] = marks_[i];
+      const auto name = marks_[i].first;  // clang 14 captures no structured bindings
       const auto known = std::find_if(out.begin(), out.end(), [&](const UpdateStage& s) { return s.name == name; });
       UpdateStage& stage = known == out.end() ? out.emplace_back(UpdateStage{name, 0}) : *known;
-      stage.ms += queue.elapsed_ms(marks_[i - 1].second, mark);
+      stage.ms += queue.elapsed_ms(marks_[i - 1].second, marks_[i].second);
     }
     return out;
   }
@@ -163,12 +161,12 @@ class Tools {
   }
 
   /// AᵀA in double: its upper triangle, zeros below.
-  DeviceMatrix<B, double> gram(const Mat& a) {
+  DeviceMatrix<B, double> gram_of(const Mat& a) {
     constexpr Index most_scratch = Index{64} << 20;
     const Index n = a.cols, bytes = std::max(std::min(most_scratch, 16 * a.rows * n), 32 * n * 8) + 65536;
     const DeviceMatrix<B, double> w = scratch.template matrix<double>(n, n);
-    queue.fill(w, 0.0, 0.0);
-    if (a.rows > 0) queue.gram(a, w, {scratch.template take<std::byte>(bytes), bytes});
+    fill(queue, w, 0.0, 0.0);
+    if (a.rows > 0) gram(queue, a, w, backend::Scratch<B>{scratch.template take<std::byte>(bytes), bytes});
     return w;
   }
 
@@ -220,20 +218,20 @@ class Tools {
 template <class B, class T>
 DeviceMatrix<B, double> widened(Tools<B, T>& tools, const DeviceMatrix<B, T>& a) {
   const DeviceMatrix<B, double> wide = tools.scratch.template matrix<double>(a.rows, a.cols);
-  if (a.rows > 0 && a.cols > 0) tools.queue.widen(a, wide);
+  if (a.rows > 0 && a.cols > 0) widen(tools.queue, a, wide);
   return wide;
 }
 template <class B, class T>
 void narrow(Tools<B, T>& tools, const DeviceMatrix<B, double>& wide, const DeviceMatrix<B, T>& a) {
-  if (a.rows > 0 && a.cols > 0) tools.queue.narrow(wide, a, Part::all);
+  if (a.rows > 0 && a.cols > 0) narrow(tools.queue, wide, a, Part::all);
 }
 
 /// target := factor * source.
 template <class B, class T>
 void scaled_copy(Tools<B, T>& tools, T factor, const DeviceMatrix<B, T>& source, const DeviceMatrix<B, T>& target) {
   const DeviceMatrix<B, T> identity = tools.scratch.template matrix<T>(source.cols, source.cols);
-  tools.queue.fill(identity, T(0), T(1));
-  tools.queue.gemm(Op::none, Op::none, factor, source, identity, T(0), target);
+  fill(tools.queue, identity, T(0), T(1));
+  gemm(tools.queue, Op::none, Op::none, factor, source, identity, T(0), target);
 }
 
 }  // namespace qrane::update

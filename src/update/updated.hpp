@@ -38,8 +38,8 @@ class Updated {
     const Index m = plan_.rows, n = plan_.cols, c = std::min(m, n);
     const Mat r = store_.next_r(c, n);
     store_.reserve_q(m, c);
-    if (c > 0) queue().copy(f.r_source(), r, Part::upper);
-    if (store_.has_q && c > 0) queue().copy(f.q(), store_.q_view(m, c), Part::all);
+    if (c > 0) copy(queue(), f.r_source(), r, Part::upper);
+    if (store_.has_q && c > 0) copy(queue(), f.q(), store_.q_view(m, c), Part::all);
     store_.take_r(r);
     store_.m = m;
     store_.n = n;
@@ -121,7 +121,7 @@ DeviceMatrix<B, T> project(Updated<B, T>& f, const DeviceMatrix<B, T>& y, const 
   f.tools().scratch.reset();
   const DeviceMatrix<B, T> physical = f.tools().scratch.template matrix<T>(f.store().order.extent(), y.cols);
   f.store().scatter(y, physical);
-  f.queue().gemm(Op::transpose, Op::none, T(1), f.store().q(), physical, T(0), small);
+  gemm(f.queue(), Op::transpose, Op::none, T(1), f.store().q(), physical, T(0), small);
   return small;
 }
 
@@ -135,9 +135,9 @@ void multiply_q(Updated<B, T>& f, const Matrix<T>& small, const DeviceMatrix<B, 
   const DeviceMatrix<B, T> physical = f.tools().scratch.template matrix<T>(f.store().order.extent(), out.cols);
   dense::load<B, T>(f.queue(), small.view(), s);
   if (s.rows > 0)
-    f.queue().gemm(Op::none, Op::none, T(1), f.store().q(), s, T(0), physical);
+    gemm(f.queue(), Op::none, Op::none, T(1), f.store().q(), s, T(0), physical);
   else
-    f.queue().fill(physical, T(0), T(0));
+    fill(f.queue(), physical, T(0), T(0));
   f.store().gather(physical, out);
   f.queue().synchronize();
 }
@@ -269,12 +269,12 @@ void Updated<B, T>::attach(MatrixView<const T> b, MatrixView<const T> a) {
     const Mat physical = tools_.scratch.template matrix<T>(store_.order.extent(), nrhs);
     store_.scatter(right.matrix, physical);
     if (c > 0) {
-      queue().copy(store_.triangle(), r.columns(0, n), Part::upper);
-      queue().gemm(Op::transpose, Op::none, T(1), store_.q(), physical, T(0), r.columns(n, nrhs));
+      copy(queue(), store_.triangle(), r.columns(0, n), Part::upper);
+      gemm(queue(), Op::transpose, Op::none, T(1), store_.q(), physical, T(0), r.columns(n, nrhs));
     }
     store_.reserve_b(nrhs);
     store_.nrhs = nrhs;
-    if (physical.rows > 0) queue().copy(physical, store_.b(), Part::all);
+    if (physical.rows > 0) copy(queue(), physical, store_.b(), Part::all);
   } else {
     dense::check_view("a", a);
     check(a.rows == m && a.cols == n, ErrorCode::invalid_argument, "a is ", a.rows, " x ", a.cols,
@@ -292,9 +292,9 @@ Matrix<double> Updated<B, T>::residual_norms() {
   const Index nrhs = store_.nrhs;
   if (store_.has_q) {
     const Mat rest = tools_.scratch.template matrix<T>(store_.order.extent(), nrhs);
-    if (rest.rows > 0) queue().copy(store_.b(), rest, Part::all);
+    if (rest.rows > 0) copy(queue(), store_.b(), rest, Part::all);
     const Mat d = tools_.scratch.template matrix<T>(k(), nrhs);
-    if (d.rows > 0) queue().copy(store_.d(), d, Part::all);
+    if (d.rows > 0) copy(queue(), store_.d(), d, Part::all);
     return dense::general_residual_norms<B, T>(queue(), store_.q(), d, rest);
   }
   Matrix<double> norms = Matrix<double>::host(nrhs, 1);
@@ -328,10 +328,10 @@ double Updated<B, T>::drift(MatrixView<const T> a) {
   if (!store_.has_q)
     return triangle_drift<B, T>(queue(), matrix.matrix, r_source()) / drift_unit<T>(store_.m, store_.n);
   const auto forward = [&](const Mat& x, const Mat& y) {
-    queue().gemm(Op::none, Op::none, T(1), store_.q(), x, T(0), y);
+    gemm(queue(), Op::none, Op::none, T(1), store_.q(), x, T(0), y);
   };
   const auto backward = [&](const Mat& y, const Mat& x) {
-    queue().gemm(Op::transpose, Op::none, T(1), store_.q(), y, T(0), x);
+    gemm(queue(), Op::transpose, Op::none, T(1), store_.q(), y, T(0), x);
   };
   tools_.scratch.reset();
   double worst = orthogonality_drift<B, T>(queue(), store_.order.extent(), k(), forward, backward);

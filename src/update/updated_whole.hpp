@@ -96,7 +96,7 @@ class UpdatedWhole {
   Mat all_of_d() {
     if (d_.matrix.cols == 0 && attached_) {
       RightSides d = right_sides(store_.m, b_.matrix.cols);
-      if (store_.m > 0) queue().copy(b_.matrix, d.matrix, Part::all);
+      if (store_.m > 0) copy(queue(), b_.matrix, d.matrix, Part::all);
       q_->apply(Op::transpose, d.matrix);
       d_ = std::move(d);
     }
@@ -107,10 +107,10 @@ class UpdatedWhole {
     const Index m = store_.m, k = r.k, in = r.change == Change::insert_rows ? r.p : 0, nrhs = b_.matrix.cols;
     const Index out = r.change == Change::delete_rows ? r.p : 0;
     RightSides next = right_sides(m + in - out, nrhs);
-    if (k > 0) queue().copy(b_.matrix.block(0, 0, k, nrhs), next.matrix.block(0, 0, k, nrhs), Part::all);
-    if (in > 0) queue().copy(e, next.matrix.block(k, 0, in, nrhs), Part::all);
+    if (k > 0) copy(queue(), b_.matrix.block(0, 0, k, nrhs), next.matrix.block(0, 0, k, nrhs), Part::all);
+    if (in > 0) copy(queue(), e, next.matrix.block(k, 0, in, nrhs), Part::all);
     if (m > k + out)
-      queue().copy(b_.matrix.block(k + out, 0, m - k - out, nrhs), next.matrix.block(k + in, 0, m - k - out, nrhs),
+      copy(queue(), b_.matrix.block(k + out, 0, m - k - out, nrhs), next.matrix.block(k + in, 0, m - k - out, nrhs),
                    Part::all);
     return next;
   }
@@ -119,7 +119,7 @@ class UpdatedWhole {
   void adopt(std::shared_ptr<dense::Factorization<B, T>> f) {
     const Index m = f->plan().rows, n = f->plan().cols, s = std::min(m, n);
     const Mat r = store_.next_r(s, n);
-    if (s > 0) queue().copy(f->r_source(), r, Part::upper);
+    if (s > 0) copy(queue(), f->r_source(), r, Part::upper);
     const bool explicit_q = plan_.q == QForm::full;
     std::unique_ptr<WholeQ<B, T>> q;
     const RowOrder before = store_.order;
@@ -192,8 +192,8 @@ class UpdatedWhole {
     try {
       if (lent.rows > 0) return factor_anew(lent);
       const dense::Temporary<B, T> a(queue(), m, n);
-      queue().fill(a.matrix, T(0), T(0));
-      queue().copy(r_source(), a.matrix.block(0, 0, k(), n), Part::upper);
+      fill(queue(), a.matrix, T(0), T(0));
+      copy(queue(), r_source(), a.matrix.block(0, 0, k(), n), Part::upper);
       q_->apply(Op::none, a.matrix);
       factor_anew(a.matrix);
     } catch (const Error& fault) {
@@ -278,7 +278,7 @@ DeviceMatrix<B, T> project(UpdatedWhole<B, T>& f, const DeviceMatrix<B, T>& y, c
 template <class B, class T>
 void multiply_q(UpdatedWhole<B, T>& f, const Matrix<T>& small, const DeviceMatrix<B, T>& out) {
   if (out.rows == 0 || out.cols == 0) return;
-  f.queue().fill(out, T(0), T(0));
+  fill(f.queue(), out, T(0), T(0));
   dense::load<B, T>(f.queue(), small.view(), out.block(0, 0, small.rows(), small.cols()));
   f.apply(Op::none, out);
 }
@@ -289,12 +289,12 @@ double UpdatedWhole<B, T>::drift(MatrixView<const T> a) {
   const bool lent = a.rows > 0 && a.cols > 0;
   if (store_.m == 0) return 0;
   const auto forward = [&](const Mat& x, const Mat& y) {
-    queue().copy(x, y, Part::all);
+    copy(queue(), x, y, Part::all);
     q_->apply(Op::none, y);
   };
   const auto backward = [&](const Mat& y, const Mat& x) {
     q_->apply(Op::transpose, y);
-    queue().copy(y.block(0, 0, x.rows, x.cols), x, Part::all);
+    copy(queue(), y.block(0, 0, x.rows, x.cols), x, Part::all);
   };
   // of m columns, and so in units of an m x m problem
   double worst = orthogonality_drift<B, T>(queue(), store_.m, store_.m, forward, backward) *

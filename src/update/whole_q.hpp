@@ -82,8 +82,8 @@ std::shared_ptr<Reflectors<B, T>> factor_block(Tools<B, T>& tools, const DeviceM
     auto f = std::make_shared<dense::Factorization<B, T>>(
         tools.queue, plan::make_plan(tools.profile, block.rows, block.cols, 1, sizeof(T), Options{}));
     f->run(block);
-    tools.queue.copy(f->r_source(), block.block(0, 0, f->k(), block.cols), Part::upper);
-    if (block.rows > f->k()) tools.queue.fill(block.block(f->k(), 0, block.rows - f->k(), block.cols), T(0), T(0));
+    copy(tools.queue, f->r_source(), block.block(0, 0, f->k(), block.cols), Part::upper);
+    if (block.rows > f->k()) fill(tools.queue, block.block(f->k(), 0, block.rows - f->k(), block.cols), T(0), T(0));
     return f;
   }
 }
@@ -109,8 +109,8 @@ struct Whole {
   Mat next(Index rows, Index at) {
     const Mat m = store.next_r(rows, store.n);
     const Index s = store.positions();
-    if (s > 0) tools.queue.copy(store.triangle(), m.block(at, 0, s, store.n), Part::upper);
-    if (rows > at + s) tools.queue.fill(m.block(at + s, 0, rows - at - s, store.n), T(0), T(0));
+    if (s > 0) copy(tools.queue, store.triangle(), m.block(at, 0, s, store.n), Part::upper);
+    if (rows > at + s) fill(tools.queue, m.block(at + s, 0, rows - at - s, store.n), T(0), T(0));
     return m;
   }
   void finish(Steps<B, T>& steps, const Mat& r, Index m, Index n) {
@@ -130,12 +130,12 @@ void insert_rows(Whole<B, T> w, Index k, const DeviceMatrix<B, T>& u, Index bloc
   const auto m = w.next(carry + s, carry);
   if (p > n && n > 0) {  // [U; R] becomes [R_U; 0; R], and that [R_U; R; 0]
     const auto copied = w.scratch(p, n);
-    w.tools.queue.copy(u, copied, Part::all);
+    copy(w.tools.queue, u, copied, Part::all);
     steps.push_back(Step<B, T>::reflect(0, factor_block(w.tools, copied)));
     if (s > 0) steps.push_back(Step<B, T>::rotate(n, p - n, s));
-    w.tools.queue.copy(copied.block(0, 0, n, n), m.block(0, 0, n, n), Part::all);
+    copy(w.tools.queue, copied.block(0, 0, n, n), m.block(0, 0, n, n), Part::all);
   } else if (carry > 0) {
-    w.tools.queue.copy(u, m.block(0, 0, p, n), Part::all);
+    copy(w.tools.queue, u, m.block(0, 0, p, n), Part::all);
   }
   if (carry > 0) steps.push_back(Step<B, T>::windows(0, chain_down(w.tools, m, carry, s, n, block, true)));
   w.finish(steps, m.block(0, 0, std::min(w.store.m + p, n), n), w.store.m + p, n);
@@ -170,7 +170,7 @@ void insert_columns(Whole<B, T> w, Index k, const DeviceMatrix<B, T>& u, Index b
   const Index p = u.cols, m = w.store.m, n = w.store.n, s = w.store.positions(), after = std::min(m, n + p);
   Steps<B, T> steps;
   const auto c = w.scratch(m, p);
-  queue.copy(u, c, Part::all);
+  copy(queue, u, c, Part::all);
   w.q.apply(Op::transpose, c);
   const bool triangular = reduce_bottom(w.tools, c, n, steps);
   const auto r = w.store.next_r(after, n + p);
@@ -204,14 +204,14 @@ void rank_k_update(Whole<B, T> w, const DeviceMatrix<B, T>& u, const DeviceMatri
               carry = std::min(p, rows);
   Steps<B, T> steps;
   const auto c = w.scratch(m, p), corner = w.scratch(carry, p);
-  queue.copy(u, c, Part::all);
+  copy(queue, u, c, Part::all);
   w.q.apply(Op::transpose, c);
   reduce_bottom(w.tools, c, n, steps);
   const auto r = w.next(rows, 0);
   if (carry > 0 && n > 0) {
     steps.push_back(
         Step<B, T>::windows(0, chain_up(w.tools, c.block(0, 0, rows, p), r, carry, rows - carry, corner, block, true)));
-    queue.gemm(Op::none, Op::transpose, T(1), corner, v, T(1), r.block(0, 0, carry, n));
+    gemm(queue, Op::none, Op::transpose, T(1), corner, v, T(1), r.block(0, 0, carry, n));
     steps.push_back(
         Step<B, T>::windows(0, chain_down(w.tools, r, carry, rows - carry, std::min(rows, n), block, true)));
   }

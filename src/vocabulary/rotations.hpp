@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page of the vocabulary (kernels.hpp) of its own: Givens rotations, for the update method `paper`.
+// A page of the vocabulary: Givens rotations, for the update method `paper`.
 #pragma once
 
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/memory.hpp"
 
 namespace qrane::backend {
 

@@ -161,7 +161,7 @@ void write_solution(const qrane::Context& context, const Solution<T>& solution, 
     write_struct(qrane_solution{sizeof(qrane_solution), solution.rank, solution.full, solution.condition}, info);
 }
 
-/// The caller's options, or the defaults; in c_interface.cpp.
+/// The caller's options, or the defaults; in context.cpp.
 Options options_of(const qrane_options* given);
 
 inline SolveOptions solve_options_of(const qrane_solve_options* options) {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu {
 
@@ -150,8 +150,8 @@ constexpr Index task_operations = 1 << 14;
 }  // namespace
 
 template <class T>
-void Queue::copy_lines(const CopyLines<Cpu, T>& task) {
-  if (skip()) return;
+void copy_lines(const Queue& queue, const CopyLines<Cpu, T>& task) {
+  if (queue.skip()) return;
   for (Index k = 0; k < task.count; ++k) {
     const T* const from = task.source + (task.source_index ? task.source_index[k] : k) * task.source_line;
     T* const to = task.target + (task.target_index ? task.target_index[k] : k) * task.target_line;
@@ -165,10 +165,10 @@ void Queue::copy_lines(const CopyLines<Cpu, T>& task) {
 }
 
 template <class T>
-void Queue::sum_lines(const SumLines<Cpu, T>& task) {
-  if (skip()) return;
+void sum_lines(const Queue& queue, const SumLines<Cpu, T>& task) {
+  if (queue.skip()) return;
   const auto value = [&](Index p) { return task.values ? task.values[task.entry ? task.entry[p] : p] : T(1); };
-  workers_->run(task.count, task.count * task.cols * 16, [&](Index k, int) {
+  queue.workers().run(task.count, task.count * task.cols * 16, [&](Index k, int) {
     const Index o = task.list ? task.list[k] : k, i = task.in_index ? task.in_index[o] : o;
     for (Index c = 0; c < task.cols; ++c) {
       T sum = task.in && i >= 0 ? task.in[i * task.cols + c] : T(0);
@@ -180,8 +180,8 @@ void Queue::sum_lines(const SumLines<Cpu, T>& task) {
 }
 
 template <class T>
-void Queue::norm_lines(const NormLines<Cpu, T>& task) {
-  if (skip()) return;
+void norm_lines(const Queue& queue, const NormLines<Cpu, T>& task) {
+  if (queue.skip()) return;
   for (Index part = 0; part < task.parts; ++part)
     for (Index c = 0; c < task.cols; ++c) {
       double scale = 0, sum = 0;
@@ -200,23 +200,23 @@ void Queue::norm_lines(const NormLines<Cpu, T>& task) {
 }
 
 template <class T>
-void Queue::solve_front_rows(const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks, Op op) {
-  if (skip()) return;
-  workers_->run(tasks.count, tasks.count * task_operations,
+void solve_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks, Op op) {
+  if (queue.skip()) return;
+  queue.workers().run(tasks.count, tasks.count * task_operations,
                 [&](Index i, int) { SolveFront<T>(f, tasks.tasks[i]).solve(op); });
 }
 
 template <class T>
-void Queue::update_front_rows(const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks, Op op) {
-  if (skip()) return;
-  workers_->run(tasks.count, tasks.count * task_operations,
+void update_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks, Op op) {
+  if (queue.skip()) return;
+  queue.workers().run(tasks.count, tasks.count * task_operations,
                 [&](Index i, int) { SolveFront<T>(f, tasks.tasks[i]).update(op); });
 }
 
 template <class T>
-void Queue::reflect_front_lines(const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, std::int32_t>& list, Op op) {
-  if (skip()) return;
-  workers_->run(list.count, list.count * task_operations, [&](Index i, int) {
+void reflect_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, std::int32_t>& list, Op op) {
+  if (queue.skip()) return;
+  queue.workers().run(list.count, list.count * task_operations, [&](Index i, int) {
     const std::int32_t front = list.tasks[i], count = (f.shapes[front].cols + f.panel - 1) / f.panel;
     for (std::int32_t p = 0; p < count; ++p)
       ReflectPanel<T>(f, front, op == Op::transpose ? p : count - 1 - p).reflect(op);
@@ -224,9 +224,9 @@ void Queue::reflect_front_lines(const FrontReflect<Cpu, T>& f, const FrontTasks<
 }
 
 template <class T>
-void Queue::multiply_front_panels(const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks) {
-  if (skip()) return;
-  workers_->run(tasks.count, tasks.count * task_operations, [&](Index i, int) {
+void multiply_front_panels(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks) {
+  if (queue.skip()) return;
+  queue.workers().run(tasks.count, tasks.count * task_operations, [&](Index i, int) {
     const FrontPanelPart& p = tasks.tasks[i];
     const ReflectPanel<T> panel(f, p.front, p.panel);
     panel.multiply(panel.row_of(p, p.part), panel.row_of(p, p.part + 1), f.products + i * f.panel * f.cols);
@@ -234,9 +234,9 @@ void Queue::multiply_front_panels(const FrontReflect<Cpu, T>& f, const FrontTask
 }
 
 template <class T>
-void Queue::update_front_lines(const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks, Op op) {
-  if (skip()) return;
-  workers_->run(tasks.count, tasks.count * task_operations, [&](Index i, int) {
+void update_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks, Op op) {
+  if (queue.skip()) return;
+  queue.workers().run(tasks.count, tasks.count * task_operations, [&](Index i, int) {
     const FrontPanelPart& p = tasks.tasks[i];
     const ReflectPanel<T> panel(f, p.front, p.panel);
     panel.subtract(panel.row_of(p, p.part), panel.row_of(p, p.part + 1), op,
@@ -245,14 +245,14 @@ void Queue::update_front_lines(const FrontReflect<Cpu, T>& f, const FrontTasks<C
 }
 
 #define QRANE_INSTANTIATE(T)                                                                                       \
-  template void Queue::copy_lines(const CopyLines<Cpu, T>&);                                                       \
-  template void Queue::sum_lines(const SumLines<Cpu, T>&);                                                         \
-  template void Queue::norm_lines(const NormLines<Cpu, T>&);                                                       \
-  template void Queue::solve_front_rows(const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);        \
-  template void Queue::update_front_rows(const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);       \
-  template void Queue::reflect_front_lines(const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, Op); \
-  template void Queue::multiply_front_panels(const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, FrontPanelPart>&); \
-  template void Queue::update_front_lines(const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, FrontPanelPart>&, Op);
+  template void copy_lines(const Queue&, const CopyLines<Cpu, T>&);                                                       \
+  template void sum_lines(const Queue&, const SumLines<Cpu, T>&);                                                         \
+  template void norm_lines(const Queue&, const NormLines<Cpu, T>&);                                                       \
+  template void solve_front_rows(const Queue&, const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);        \
+  template void update_front_rows(const Queue&, const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);       \
+  template void reflect_front_lines(const Queue&, const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, Op); \
+  template void multiply_front_panels(const Queue&, const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, FrontPanelPart>&); \
+  template void update_front_lines(const Queue&, const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, FrontPanelPart>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -2,7 +2,7 @@
 // Rounds of tile tasks on the CPU: what they mean, task after task. The CPU's own sparse QR is sparse/host/numeric.hpp.
 #pragma once
 
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 #include "vocabulary/front_tiles.hpp"
 
 namespace qrane::backend::cpu {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cpu/queue/blas.hpp"
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu {
 
@@ -277,62 +277,62 @@ void run_shares(ThreadPool& workers, const Fronts<Cpu, T>& fronts, const FrontTa
 }  // namespace
 
 template <class T>
-void Queue::lay_out_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list) {
-  if (skip()) return;
-  workers_->run(list.count, list.count * (list.max_rows + list.max_cols) * 8,
+void lay_out_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list) {
+  if (queue.skip()) return;
+  queue.workers().run(list.count, list.count * (list.max_rows + list.max_cols) * 8,
                 [&](Index i, int) { Front<T>(fronts, list.tasks[i]).lay_out(); });
 }
 
 template <class T>
-void Queue::assemble_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontShare>& tasks) {
-  if (skip()) return;
-  run_shares(*workers_, fronts, tasks, [](const auto& front, Index first, Index last) { front.assemble(first, last); });
+void assemble_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontShare>& tasks) {
+  if (queue.skip()) return;
+  run_shares(queue.workers(), fronts, tasks, [](const auto& front, Index first, Index last) { front.assemble(first, last); });
 }
 
 template <class T>
-void Queue::factor_front_panels(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPanelTask>& tasks) {
-  if (skip()) return;
-  workers_->run(tasks.count, tasks.count * tasks.max_rows * fronts.panel * fronts.panel * 3,
+void factor_front_panels(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPanelTask>& tasks) {
+  if (queue.skip()) return;
+  queue.workers().run(tasks.count, tasks.count * tasks.max_rows * fronts.panel * fronts.panel * 3,
                 [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).factor_panel(tasks.tasks[i].panel); });
 }
 
 template <class T>
-void Queue::update_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontUpdateTask>& tasks) {
-  if (skip()) return;
+void update_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontUpdateTask>& tasks) {
+  if (queue.skip()) return;
   const blas::SingleThread single;
-  const Index cols = std::min<Index>(tasks.max_cols, front_update_cols(T{}));
-  workers_->run(tasks.count, tasks.count * tasks.max_rows * cols * fronts.panel * 4, [&](Index i, int) {
+  const Index cols = std::min<Index>(tasks.max_cols, queue.limits(T{}).front_update_cols);
+  queue.workers().run(tasks.count, tasks.count * tasks.max_rows * cols * fronts.panel * 4, [&](Index i, int) {
     const FrontUpdateTask& task = tasks.tasks[i];
     Front<T>(fronts, task.front).update(task.panel, task.first, task.cols);
   });
 }
 
 template <class T>
-void Queue::finish_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontShare>& tasks) {
-  if (skip()) return;
-  run_shares(*workers_, fronts, tasks, [](const auto& front, Index first, Index last) { front.finish(first, last); });
+void finish_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontShare>& tasks) {
+  if (queue.skip()) return;
+  run_shares(queue.workers(), fronts, tasks, [](const auto& front, Index first, Index last) { front.finish(first, last); });
 }
 
 template <class T>
-void Queue::pack_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPieceTask>& tasks) {
-  if (skip()) return;
-  workers_->run(tasks.count, operations(tasks, 4),
+void pack_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPieceTask>& tasks) {
+  if (queue.skip()) return;
+  queue.workers().run(tasks.count, operations(tasks, 4),
                 [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).pack(tasks.tasks[i]); });
 }
 
 template <class T>
-void Queue::unpack_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPieceTask>& tasks) {
-  if (skip()) return;
-  workers_->run(tasks.count, operations(tasks, 4),
+void unpack_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPieceTask>& tasks) {
+  if (queue.skip()) return;
+  queue.workers().run(tasks.count, operations(tasks, 4),
                 [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).unpack(tasks.tasks[i]); });
 }
 
 // V and T are written in any case: they are what the panels are made of here.
 template <class T>
-void Queue::factor_whole_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list, bool) {
-  if (skip()) return;
+void factor_whole_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list, bool) {
+  if (queue.skip()) return;
   const blas::SingleThread single;
-  workers_->run(list.count, operations(list, 4 * fronts.panel), [&](Index i, int) {
+  queue.workers().run(list.count, operations(list, 4 * fronts.panel), [&](Index i, int) {
     const Front<T> front(fronts, list.tasks[i]);
     front.lay_out();
     front.assemble(0, front.all_cols());
@@ -344,27 +344,16 @@ void Queue::factor_whole_fronts(const Fronts<Cpu, T>& fronts, const FrontTasks<C
   });
 }
 
-template <class T>
-Index Queue::front_update_cols(T) const {
-  return 256;  // that stay in the cache between an update's products
-}
-
-template <class T>
-Index Queue::front_whole_elements(T) const {
-  return 32768 / static_cast<Index>(sizeof(T));  // what one core's nearest cache holds
-}
 
 #define QRANE_INSTANTIATE(T)                                                                                   \
-  template void Queue::lay_out_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&);            \
-  template void Queue::assemble_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);             \
-  template void Queue::factor_front_panels(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPanelTask>&);     \
-  template void Queue::update_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontUpdateTask>&);          \
-  template void Queue::finish_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);               \
-  template void Queue::pack_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);             \
-  template void Queue::unpack_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);           \
-  template void Queue::factor_whole_fronts(const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, bool); \
-  template Index Queue::front_update_cols(T) const;                                                            \
-  template Index Queue::front_whole_elements(T) const;
+  template void lay_out_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&);            \
+  template void assemble_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);             \
+  template void factor_front_panels(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPanelTask>&);     \
+  template void update_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontUpdateTask>&);          \
+  template void finish_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);               \
+  template void pack_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);             \
+  template void unpack_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);           \
+  template void factor_whole_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, bool);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

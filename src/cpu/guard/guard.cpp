@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu {
 
@@ -88,8 +88,8 @@ double guarded(const Wide& gram, double shift, const Wide& r, const Wide& w) {
 }  // namespace
 
 template <class T>
-void Queue::guarded_cholesky(const GuardedCholesky<Cpu, T>& c) {
-  if (skip()) return;
+void guarded_cholesky(const Queue& queue, const GuardedCholesky<Cpu, T>& c) {
+  if (queue.skip()) return;
   const double n = static_cast<double>(c.gram.cols);
   const double kappa = guarded(c.gram, c.shift, c.r, c.inverse);
   const double bound = kappa + n * c.rounding * kappa * kappa;
@@ -105,8 +105,8 @@ void Queue::guarded_cholesky(const GuardedCholesky<Cpu, T>& c) {
 }
 
 template <class T>
-void Queue::reconstruct(const Reconstruct<Cpu, T>& x) {
-  if (skip()) return;
+void reconstruct(const Queue& queue, const Reconstruct<Cpu, T>& x) {
+  if (queue.skip()) return;
   const Index n = x.q1.cols;
   std::vector<T> lu(static_cast<std::size_t>(n * n));
   std::vector<T> sign(static_cast<std::size_t>(n));
@@ -148,8 +148,8 @@ void Queue::reconstruct(const Reconstruct<Cpu, T>& x) {
 }
 
 #define QRANE_INSTANTIATE(T)                                             \
-  template void Queue::guarded_cholesky(const GuardedCholesky<Cpu, T>&); \
-  template void Queue::reconstruct(const Reconstruct<Cpu, T>&);
+  template void guarded_cholesky(const Queue&, const GuardedCholesky<Cpu, T>&); \
+  template void reconstruct(const Queue&, const Reconstruct<Cpu, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

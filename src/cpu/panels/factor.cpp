@@ -47,11 +47,11 @@ void factor_block(const Tile<T>& a, T* t, Index inner, const std::int32_t* stair
 }  // namespace
 
 template <class T>
-void Queue::factor(const Panel<Cpu, T>& panel) {
-  if (skip()) return;
+void factor(const Queue& queue, const Panel<Cpu, T>& panel) {
+  if (queue.skip()) return;
   const blas::SingleThread single;
-  std::vector<Workspace<T>> work(static_cast<std::size_t>(threads()));
-  workers_->run(panel.task_count, operations(panel, panel.max_cols), [&](Index k, int worker) {
+  std::vector<Workspace<T>> work(static_cast<std::size_t>(queue.threads()));
+  queue.workers().run(panel.task_count, operations(panel, panel.max_cols), [&](Index k, int worker) {
     const BlockTask& task = panel.tasks[k];
     const Tile<T> block{panel.a.data + task.matrix * panel.a.stride + task.row + task.col * panel.a.ld, task.rows,
                         task.cols, panel.a.ld};
@@ -63,11 +63,11 @@ void Queue::factor(const Panel<Cpu, T>& panel) {
 }
 
 template <class T>
-void Queue::apply_qt_h(const Apply<Cpu, T>& apply) {
-  if (skip()) return;
+void apply_qt_h(const Queue& queue, const Apply<Cpu, T>& apply) {
+  if (queue.skip()) return;
   const Panel<Cpu, T>& panel = apply.panel;
   for_tasks_and_columns(
-      apply, *workers_, [&](const BlockTask& task, Index k, Index first, Index cols, Workspace<T>& work) {
+      apply, queue.workers(), [&](const BlockTask& task, Index k, Index first, Index cols, Workspace<T>& work) {
         const std::int32_t* pivots = panel.pivots ? panel.pivots + k * panel.max_cols : nullptr;
         const T* block = panel.a.data + task.matrix * panel.a.stride + task.row + task.col * panel.a.ld;
         T* c = apply.c.data + task.matrix * apply.c.stride + task.row + first * apply.c.ld;
@@ -83,8 +83,8 @@ void Queue::apply_qt_h(const Apply<Cpu, T>& apply) {
 }
 
 #define QRANE_INSTANTIATE(T)                         \
-  template void Queue::factor(const Panel<Cpu, T>&); \
-  template void Queue::apply_qt_h(const Apply<Cpu, T>&);
+  template void factor(const Queue&, const Panel<Cpu, T>&); \
+  template void apply_qt_h(const Queue&, const Apply<Cpu, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

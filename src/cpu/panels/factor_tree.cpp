@@ -112,21 +112,21 @@ Heads<T> heads_of(const Panel<Cpu, T>& panel, const BlockTask& task) {
 }  // namespace
 
 template <class T>
-void Queue::factor_tree(const Panel<Cpu, T>& panel) {
-  if (skip()) return;
+void factor_tree(const Queue& queue, const Panel<Cpu, T>& panel) {
+  if (queue.skip()) return;
   const blas::SingleThread single;
-  std::vector<Workspace<T>> work(static_cast<std::size_t>(threads()));
-  workers_->run(panel.task_count, operations(panel, panel.max_cols), [&](Index k, int worker) {
+  std::vector<Workspace<T>> work(static_cast<std::size_t>(queue.threads()));
+  queue.workers().run(panel.task_count, operations(panel, panel.max_cols), [&](Index k, int worker) {
     factor_heads(heads_of(panel, panel.tasks[k]), panel.t + panel.tasks[k].t, panel.inner,
                  work[static_cast<std::size_t>(worker)]);
   });
 }
 
 template <class T>
-void Queue::apply_qt_tree(const Apply<Cpu, T>& apply) {
-  if (skip()) return;
+void apply_qt_tree(const Queue& queue, const Apply<Cpu, T>& apply) {
+  if (queue.skip()) return;
   const Panel<Cpu, T>& panel = apply.panel;
-  for_tasks_and_columns(apply, *workers_,
+  for_tasks_and_columns(apply, queue.workers(),
                         [&](const BlockTask& task, Index, Index first, Index cols, Workspace<T>& work) {
                           const Heads<T> heads = heads_of(panel, task);
                           T* c = apply.c.data + task.matrix * apply.c.stride + task.row + first * apply.c.ld;
@@ -141,8 +141,8 @@ void Queue::apply_qt_tree(const Apply<Cpu, T>& apply) {
 }
 
 #define QRANE_INSTANTIATE(T)                              \
-  template void Queue::factor_tree(const Panel<Cpu, T>&); \
-  template void Queue::apply_qt_tree(const Apply<Cpu, T>&);
+  template void factor_tree(const Queue&, const Panel<Cpu, T>&); \
+  template void apply_qt_tree(const Queue&, const Apply<Cpu, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu {
 
@@ -65,15 +65,15 @@ double reflect(const T* v, double tau, T* y, Index n) {
 }  // namespace
 
 template <class T>
-void Queue::pivoted_factor(const PivotedFactor<Cpu, T>& task, Scratch<Cpu>) {
-  if (skip()) return;
+void pivoted_factor(const Queue& queue, const PivotedFactor<Cpu, T>& task, const Scratch<Cpu>&) {
+  if (queue.skip()) return;
   constexpr double negligible = sizeof(T) == 4 ? 0x1p-100 : 0x1p-500;  // of a column whose largest element was 1
   const Index m = task.a.rows, n = task.a.cols;
   std::vector<Column> columns(static_cast<std::size_t>(n));
   const auto at = [&](Index position) {
     return task.a.data + columns[static_cast<std::size_t>(position)].place * task.a.ld;
   };
-  workers_->run(n, m * n, [&](Index j, int) {
+  queue.workers().run(n, m * n, [&](Index j, int) {
     columns[static_cast<std::size_t>(j)].place = j;
     scale_and_measure(at(j), m, columns[static_cast<std::size_t>(j)]);
   });
@@ -101,12 +101,12 @@ void Queue::pivoted_factor(const PivotedFactor<Cpu, T>& task, Scratch<Cpu>) {
     task.inverse_tau[step] = tau == 0 ? static_cast<T>(0x1p60) : static_cast<T>(1 / tau);
     if (tau == 0) continue;
     const double rounded_tau = static_cast<double>(static_cast<T>(tau));
-    workers_->run(n - step - 1, 4 * (m - step) * (n - step - 1), [&](Index k, int) {
+    queue.workers().run(n - step - 1, 4 * (m - step) * (n - step - 1), [&](Index k, int) {
       const Index j = step + 1 + k;
       columns[static_cast<std::size_t>(j)].norm = reflect(v.data(), rounded_tau, at(j) + step, m - step);
     });
   }
-  workers_->run(n, m * n, [&](Index j, int) {
+  queue.workers().run(n, m * n, [&](Index j, int) {
     const Column& c = columns[static_cast<std::size_t>(j)];
     const Index scaled = j < step ? j + 1 : m;  // reflectors have no scale
     T* target = task.packed.data + j * task.packed.ld;
@@ -117,17 +117,17 @@ void Queue::pivoted_factor(const PivotedFactor<Cpu, T>& task, Scratch<Cpu>) {
 }
 
 template <class T>
-void Queue::gather_columns(DeviceMatrix<Cpu, T> source, const std::int32_t* columns, DeviceMatrix<Cpu, T> target) {
-  if (skip()) return;
-  workers_->run(target.cols, target.rows * target.cols, [&](Index j, int) {
+void gather_columns(const Queue& queue, const Mat<T>& source, const std::int32_t* columns, const Mat<T>& target) {
+  if (queue.skip()) return;
+  queue.workers().run(target.cols, target.rows * target.cols, [&](Index j, int) {
     if (columns[j] < source.cols)
       std::copy_n(source.data + columns[j] * source.ld, target.rows, target.data + j * target.ld);
   });
 }
 
 #define QRANE_INSTANTIATE(T)                                                       \
-  template void Queue::pivoted_factor(const PivotedFactor<Cpu, T>&, Scratch<Cpu>); \
-  template void Queue::gather_columns(DeviceMatrix<Cpu, T>, const std::int32_t*, DeviceMatrix<Cpu, T>);
+  template void pivoted_factor(const Queue&, const PivotedFactor<Cpu, T>&, const Scratch<Cpu>&); \
+  template void gather_columns(const Queue&, const Mat<T>&, const std::int32_t*, const Mat<T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

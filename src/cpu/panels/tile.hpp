@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the QR tile kernels of the CPU backend share (panel.cpp, panel_tree.cpp): column steps, compact WY, scaling.
+// What the QR tile kernels of the CPU backend share (factor.cpp, factor_tree.cpp): column steps, compact WY, scaling.
 //
 // A block is factored in groups of `inner` columns, as LAPACK's geqrt: Householder vectors column by column inside the
 // group, then one compact-WY update of the columns to its right.
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cpu/queue/blas.hpp"
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu::tiles {
 

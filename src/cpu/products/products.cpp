@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cpu/queue/blas.hpp"
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 #include "vocabulary/sketch.hpp"
 
 // OpenBLAS only; with another BLAS its own threading stays as it is.
@@ -41,15 +41,15 @@ SingleThread::~SingleThread() {
 // other by spinning slow small problems down several times.
 
 template <class T>
-void Queue::gemm(Op op_a, Op op_b, T alpha, DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> b, T beta,
-                 DeviceMatrix<Cpu, T> c) {
-  if (skip()) return;
+void gemm(const Queue& queue, Op op_a, Op op_b, T alpha, const Mat<T>& a, const Mat<T>& b, T beta,
+                 const Mat<T>& c) {
+  if (queue.skip()) return;
   const Index k = op_a == Op::none ? a.cols : a.rows;
   const bool by_rows = c.rows > c.cols;
   const Index extent = by_rows ? c.rows : c.cols;
-  const Index pieces = c.count == 1 ? std::min<Index>(threads(), std::max<Index>(extent / 16, 1)) : 1;
+  const Index pieces = c.count == 1 ? std::min<Index>(queue.threads(), std::max<Index>(extent / 16, 1)) : 1;
   const blas::SingleThread single;
-  workers_->run(c.count * pieces, c.count * c.rows * c.cols * k, [&](Index index, int) {
+  queue.workers().run(c.count * pieces, c.count * c.rows * c.cols * k, [&](Index index, int) {
     const Index i = index / pieces, piece = index % pieces;
     const Index first = extent * piece / pieces, size = extent * (piece + 1) / pieces - first;
     const Index row = by_rows ? first : 0, rows = by_rows ? size : c.rows;
@@ -62,13 +62,13 @@ void Queue::gemm(Op op_a, Op op_b, T alpha, DeviceMatrix<Cpu, T> a, DeviceMatrix
 }
 
 template <class T>
-void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, DeviceMatrix<Cpu, T> a,
-                 DeviceMatrix<Cpu, T> b) {
-  if (skip()) return;
+void trsm(const Queue& queue, Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, const Mat<T>& a,
+                 const Mat<T>& b) {
+  if (queue.skip()) return;
   const Index extent = side == Side::left ? b.cols : b.rows;  // independent right-hand sides
-  const Index pieces = b.count == 1 ? std::min<Index>(threads(), std::max<Index>(extent / 16, 1)) : 1;
+  const Index pieces = b.count == 1 ? std::min<Index>(queue.threads(), std::max<Index>(extent / 16, 1)) : 1;
   const blas::SingleThread single;
-  workers_->run(b.count * pieces, b.count * b.rows * b.cols * a.cols, [&](Index index, int) {
+  queue.workers().run(b.count * pieces, b.count * b.rows * b.cols * a.cols, [&](Index index, int) {
     const Index i = index / pieces, piece = index % pieces;
     const Index first = extent * piece / pieces, size = extent * (piece + 1) / pieces - first;
     const bool left = side == Side::left;
@@ -79,17 +79,17 @@ void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha
 }
 
 template <class T>
-void Queue::gram(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, Scratch<Cpu>) {
-  if (skip()) return;
+void gram(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Scratch<Cpu>&) {
+  if (queue.skip()) return;
   const Index n = a.cols;
-  fill(w, 0.0, 0.0);
+  fill(queue, w, 0.0, 0.0);
   if (n == 0 || a.rows == 0) return;
   // Row slabs with a sum of their own, added in order: the same bits for any number of threads.
   constexpr Index slab_rows = 4096, most_slabs = 64;
   const Index slabs = std::clamp<Index>(a.rows / slab_rows, 1, most_slabs);
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(slabs));
   const blas::SingleThread single;
-  workers_->run(slabs, a.rows * n * n, [&](Index slab, int) {
+  queue.workers().run(slabs, a.rows * n * n, [&](Index slab, int) {
     std::vector<double>& sum = sums[static_cast<std::size_t>(slab)];
     sum.assign(static_cast<std::size_t>(n * n), 0.0);
     std::vector<double> wide;
@@ -115,14 +115,14 @@ void Queue::gram(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, Scratch<Cp
 }
 
 template <class T>
-void Queue::multiply_wide(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, DeviceMatrix<Cpu, T> q, Scratch<Cpu>) {
-  if (skip()) return;
+void multiply_wide(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Mat<T>& q, const Scratch<Cpu>&) {
+  if (queue.skip()) return;
   const Index n = a.cols;
   if (n == 0) return;
   constexpr Index slab_rows = 4096;
   const Index slabs = (a.rows + slab_rows - 1) / slab_rows;
   const blas::SingleThread single;
-  workers_->run(slabs, a.rows * n * q.cols, [&](Index slab, int) {
+  queue.workers().run(slabs, a.rows * n * q.cols, [&](Index slab, int) {
     const Index first = slab * slab_rows, rows = std::min(slab_rows, a.rows - first);
     if constexpr (sizeof(T) == 8) {
       blas::gemm(Op::none, Op::none, rows, q.cols, n, 1.0, a.data + first, a.ld, w.data, w.ld, 0.0, q.data + first,
@@ -139,10 +139,10 @@ void Queue::multiply_wide(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, double> w, D
 }
 
 template <class T>
-void Queue::sketch(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> s) {
-  if (skip()) return;
+void apply_sketch(const Queue& queue, const Mat<T>& a, const Mat<T>& s) {
+  if (queue.skip()) return;
   const auto groups = static_cast<std::uint32_t>(s.rows / 32);
-  workers_->run(a.cols, a.rows * a.cols, [&](Index j, int) {
+  queue.workers().run(a.cols, a.rows * a.cols, [&](Index j, int) {
     const T* x = a.data + j * a.ld;
     T* y = s.data + j * s.ld;
     std::fill(y, y + s.rows, T(0));
@@ -153,13 +153,19 @@ void Queue::sketch(DeviceMatrix<Cpu, T> a, DeviceMatrix<Cpu, T> s) {
   });
 }
 
+template <class T>
+void multiply_full(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Mat<T>& q) {
+  multiply_wide(queue, a, w, q, {});  // which looks at no zeros
+}
+
 #define QRANE_INSTANTIATE(T)                                                                                 \
-  template void Queue::gemm(Op, Op, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>, T, DeviceMatrix<Cpu, T>); \
-  template void Queue::trsm(Side, Triangle, Op, Diagonal, T, DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);    \
-  template void Queue::gram(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, Scratch<Cpu>);                  \
-  template void Queue::multiply_wide(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, double>, DeviceMatrix<Cpu, T>,  \
-                                     Scratch<Cpu>);                                                          \
-  template void Queue::sketch(DeviceMatrix<Cpu, T>, DeviceMatrix<Cpu, T>);
+  template void gemm(const Queue&, Op, Op, T, const Mat<T>&, const Mat<T>&, T, const Mat<T>&); \
+  template void trsm(const Queue&, Side, Triangle, Op, Diagonal, T, const Mat<T>&, const Mat<T>&);    \
+  template void gram(const Queue&, const Mat<T>&, const Mat<double>&, const Scratch<Cpu>&);                  \
+  template void multiply_wide(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&,  \
+                                     const Scratch<Cpu>&);                                                          \
+  template void multiply_full(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&); \
+  template void apply_sketch(const Queue&, const Mat<T>&, const Mat<T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -8,7 +8,7 @@
 
 #include <qrane/error.hpp>
 
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/memory.hpp"
 
 namespace qrane::backend::cpu::blas {
 

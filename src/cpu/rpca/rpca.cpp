@@ -4,13 +4,13 @@
 #include <cmath>
 #include <vector>
 
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu {
 
 template <class T>
-void Queue::robust_pca_pass(const RobustPcaPass<Cpu, T>& p, Scratch<Cpu>) {
-  if (skip()) return;
+void robust_pca_pass(const Queue& queue, const RobustPcaPass<Cpu, T>& p, const Scratch<Cpu>&) {
+  if (queue.skip()) return;
   constexpr Index chunk = 1 << 14;
   const Index per_column = (p.m.rows + chunk - 1) / chunk;
   std::vector<double> partial(static_cast<std::size_t>(per_column * p.m.cols), 0.0);
@@ -18,7 +18,7 @@ void Queue::robust_pca_pass(const RobustPcaPass<Cpu, T>& p, Scratch<Cpu>) {
   const T inverse_mu = static_cast<T>(1 / p.mu);
   const T inverse_next = static_cast<T>(1 / p.mu_next);
   const T threshold = static_cast<T>(p.threshold);
-  workers_->run(per_column * p.m.cols, p.m.rows * p.m.cols, [&](Index index, int) {
+  queue.workers().run(per_column * p.m.cols, p.m.rows * p.m.cols, [&](Index index, int) {
     const Index j = index / per_column, first = index % per_column * chunk;
     double sum = 0;
     for (Index i = first; i < std::min(p.m.rows, first + chunk); ++i) {
@@ -40,11 +40,11 @@ void Queue::robust_pca_pass(const RobustPcaPass<Cpu, T>& p, Scratch<Cpu>) {
   *p.residual_squared = total;
 }
 
-template void Queue::robust_pca_pass(const RobustPcaPass<Cpu, float>&, Scratch<Cpu>);
-template void Queue::robust_pca_pass(const RobustPcaPass<Cpu, double>&, Scratch<Cpu>);
+template void robust_pca_pass(const Queue&, const RobustPcaPass<Cpu, float>&, const Scratch<Cpu>&);
+template void robust_pca_pass(const Queue&, const RobustPcaPass<Cpu, double>&, const Scratch<Cpu>&);
 
-void Queue::robust_pca_verdict(const RobustPcaVerdict<Cpu>& v) {
-  if (skip()) return;
+void robust_pca_verdict(const Queue& queue, const RobustPcaVerdict<Cpu>& v) {
+  if (queue.skip()) return;
   double change = 0, rank = 0;
   for (Index i = 0; i < v.n; ++i) {
     const double left = std::max(v.sigma[i] - v.threshold, 0.0), moved = left - v.before[i];

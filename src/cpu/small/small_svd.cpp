@@ -10,7 +10,7 @@
 
 #include <qrane/error.hpp>
 
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu {
 
@@ -85,9 +85,9 @@ void form_product(const SmallSvd<Cpu>& task) {
 
 }  // namespace
 
-void Queue::small_svd(const SmallSvd<Cpu>& task) {
+void small_svd(const Queue& queue, const SmallSvd<Cpu>& task) {
   const Index n = task.r.rows;
-  if (skip() || n == 0) return;
+  if (queue.skip() || n == 0) return;
   Values a(place(0, n, n));
   double most = 0;
   bool finite = true;

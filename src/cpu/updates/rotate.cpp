@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu {
 namespace {
@@ -58,8 +58,8 @@ void rotate_rows(const Rotate<Cpu, T>& task, Index row, Index rows) {
 }  // namespace
 
 template <class T>
-void Queue::make_rotations(const Rotations<Cpu, T>& task) {
-  if (skip()) return;
+void make_rotations(const Queue& queue, const Rotations<Cpu, T>& task) {
+  if (queue.skip()) return;
   const Index waves = task.strip.rows, cols = task.strip.cols;
   for (Index i = task.heights; i >= 1; --i)
     for (Index j = 0; j < waves; ++j) {
@@ -78,17 +78,17 @@ void Queue::make_rotations(const Rotations<Cpu, T>& task) {
 }
 
 template <class T>
-void Queue::rotate(const Rotate<Cpu, T>& task) {
-  if (skip()) return;
+void rotate(const Queue& queue, const Rotate<Cpu, T>& task) {
+  if (queue.skip()) return;
   const Index rows = task.x.rows, chunks = (rows + chunk_rows - 1) / chunk_rows;
-  workers_->run(chunks, 6 * rows * task.heights * task.waves, [&](Index chunk, int) {
+  queue.workers().run(chunks, 6 * rows * task.heights * task.waves, [&](Index chunk, int) {
     rotate_rows(task, chunk * chunk_rows, std::min(chunk_rows, rows - chunk * chunk_rows));
   });
 }
 
-template void Queue::make_rotations(const Rotations<Cpu, float>&);
-template void Queue::make_rotations(const Rotations<Cpu, double>&);
-template void Queue::rotate(const Rotate<Cpu, float>&);
-template void Queue::rotate(const Rotate<Cpu, double>&);
+template void make_rotations(const Queue&, const Rotations<Cpu, float>&);
+template void make_rotations(const Queue&, const Rotations<Cpu, double>&);
+template void rotate(const Queue&, const Rotate<Cpu, float>&);
+template void rotate(const Queue&, const Rotate<Cpu, double>&);
 
 }  // namespace qrane::backend::cpu

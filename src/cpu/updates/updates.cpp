@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu/queue/blas.hpp"
-#include "cpu/queue/queue.hpp"
+#include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu {
 
@@ -132,13 +132,13 @@ class SmallFactor {
 // A strip of rows goes through the whole chain while it lies in the cache: [carry | X_J] is copied together,
 // multiplied, and copied apart.
 template <class T>
-void Queue::sweep(const Sweep<Cpu, T>& task) {
-  if (skip()) return;
+void sweep(const Queue& queue, const Sweep<Cpu, T>& task) {
+  if (queue.skip()) return;
   constexpr Index strip_rows = 128;
   const Index p = task.p, most = task.block + p, blocks = (task.cols + task.block - 1) / task.block;
   const Index strips = (task.x.rows + strip_rows - 1) / strip_rows;
   const blas::SingleThread single;
-  workers_->run(strips * task.x.count, 2 * task.x.count * task.x.rows * blocks * most * most, [&](Index k, int) {
+  queue.workers().run(strips * task.x.count, 2 * task.x.count * task.x.rows * blocks * most * most, [&](Index k, int) {
     const Index b = k / strips, row = k % strips * strip_rows, rows = std::min(strip_rows, task.x.rows - row);
     const auto copy = [&](const T* from, Index from_ld, T* to, Index to_ld, Index cols) {
       for (Index j = 0; j < cols; ++j) std::copy(from + j * from_ld, from + j * from_ld + rows, to + j * to_ld);
@@ -161,10 +161,10 @@ void Queue::sweep(const Sweep<Cpu, T>& task) {
 }
 
 template <class T>
-void Queue::update_rows(const RowUpdate<Cpu, T>& task) {
-  if (skip()) return;
+void update_rows(const Queue& queue, const RowUpdate<Cpu, T>& task) {
+  if (queue.skip()) return;
   const Index rows = task.rows_in.rows + task.rows_out.rows, n = task.r.cols;
-  workers_->run(task.r.count, task.r.count * n * (n + task.d.cols) * (rows + 1), [&](Index b, int) {
+  queue.workers().run(task.r.count, task.r.count * n * (n + task.d.cols) * (rows + 1), [&](Index b, int) {
     SmallFactor<T> factor(task, b);
     for (Index i = 0; i < task.rows_in.rows; ++i) factor.add(i);
     bool taken = true;
@@ -176,9 +176,9 @@ void Queue::update_rows(const RowUpdate<Cpu, T>& task) {
   });
 }
 
-template void Queue::sweep(const Sweep<Cpu, float>&);
-template void Queue::sweep(const Sweep<Cpu, double>&);
-template void Queue::update_rows(const RowUpdate<Cpu, float>&);
-template void Queue::update_rows(const RowUpdate<Cpu, double>&);
+template void sweep(const Queue&, const Sweep<Cpu, float>&);
+template void sweep(const Queue&, const Sweep<Cpu, double>&);
+template void update_rows(const Queue&, const RowUpdate<Cpu, float>&);
+template void update_rows(const Queue&, const RowUpdate<Cpu, double>&);
 
 }  // namespace qrane::backend::cpu

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// apply_small: C := Qᵀ C or Q C for many small matrices, Q as factor_small left it (batch_small.cuh has the layout).
+// apply_small: C := Qᵀ C or Q C for many small matrices, Q as factor_small left it (small.cuh has the layout).
 //
 // C lies in the registers of a warp as A did, V in shared memory with its ones and zeros; each reflector costs one sum
 // over a column's parts, w = tau vᵀ c, and one update c -= w v. C beyond Shape::cols columns is walked over in pieces.
 //
 // V and C are read once, C is written once; 4 m k flops a column of C.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/batch.hpp"
 #include "cuda/batch/small.cuh"
 
 namespace qrane::backend::cuda {
@@ -58,7 +60,7 @@ __host__ __device__ constexpr int apply_elements() {
   return 2 * small_ld<Shape>(Shape::rows) * Shape::cols + Shape::cols;
 }
 
-/// Thread map: batch_small.cuh. Dynamic shared memory: apply_elements for every matrix of the CTA.
+/// Thread map: small.cuh. Dynamic shared memory: apply_elements for every matrix of the CTA.
 template <class Shape>
 __global__ void __launch_bounds__(32 * apply_warps<typename Shape::Scalar>)
     apply_small_kernel(const std::int32_t* condition, ApplySmall<Cuda, typename Shape::Scalar> task, bool whole_v,
@@ -129,7 +131,8 @@ void launch_shape(const Launch& launch, const ApplySmall<Cuda, T>& task) {
 }  // namespace
 
 template <class T>
-void launch_apply_small(const Launch& launch, const ApplySmall<Cuda, T>& task) {
+void apply_small(const Queue& queue, const ApplySmall<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.v.count == 0 || task.v.rows == 0 || task.v.cols == 0 || task.c.cols == 0) return;
   const bool fits = with_shape<T>(task.v.rows, task.v.cols, [&](auto shape) {
     launch_shape<decltype(shape)>(launch, task);
@@ -139,7 +142,7 @@ void launch_apply_small(const Launch& launch, const ApplySmall<Cuda, T>& task) {
                 " does not fit one warp");
 }
 
-template void launch_apply_small<float>(const Launch&, const ApplySmall<Cuda, float>&);
-template void launch_apply_small<double>(const Launch&, const ApplySmall<Cuda, double>&);
+template void apply_small<float>(const Queue&, const ApplySmall<Cuda, float>&);
+template void apply_small<double>(const Queue&, const ApplySmall<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_table: matrices whose addresses are in a table, to or from contiguous memory. A block per matrix, its threads
 // along the columns; one read and one write.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/batch.hpp"
 #include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
@@ -31,13 +33,14 @@ __global__ void __launch_bounds__(threads) copy_table_kernel(const std::int32_t*
 }  // namespace
 
 template <class T>
-void launch_copy_table(const Launch& launch, const CopyTable<Cuda, T>& task) {
+void copy_table(const Queue& queue, const CopyTable<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.a.count == 0 || task.a.rows == 0 || task.a.cols == 0) return;
   copy_table_kernel<<<static_cast<unsigned>(task.a.count), threads, 0, launch.stream>>>(launch.condition, task);
   check_launch("copy_table");
 }
 
-template void launch_copy_table<float>(const Launch&, const CopyTable<Cuda, float>&);
-template void launch_copy_table<double>(const Launch&, const CopyTable<Cuda, double>&);
+template void copy_table<float>(const Queue&, const CopyTable<Cuda, float>&);
+template void copy_table<double>(const Queue&, const CopyTable<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

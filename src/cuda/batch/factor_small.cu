@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor_small: Householder QR of many small matrices, each in the registers of one warp or of a part of one
-// (batch_small.cuh has the layout), LAPACK-shaped: R above, V below the diagonal, tau beside.
+// (small.cuh has the layout), LAPACK-shaped: R above, V below the diagonal, tau beside.
 //
 // Column step j, with x the tail of column j below row j (all columns scaled to a largest magnitude near 1):
 //     s_c = sum_{i > j} x_i a_ic  for all c;  s_j = ||x||^2
@@ -10,6 +10,8 @@
 // warp synchronization and no barrier per step.
 //
 // Each matrix is read once and written once. Cost: about 2 m n^2 flops and 3 m n words of shared memory.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/batch.hpp"
 #include "cuda/batch/small.cuh"
 
 namespace qrane::backend::cuda {
@@ -141,7 +143,7 @@ __host__ __device__ int small_elements() {
   return small_ld<Shape>(Shape::rows) * Shape::cols + (Shape::cols + 3) / 4 * 4;
 }
 
-/// Thread map: batch_small.cuh. Dynamic shared memory: small_elements for every matrix of the CTA.
+/// Thread map: small.cuh. Dynamic shared memory: small_elements for every matrix of the CTA.
 template <class Shape>
 __global__ void __launch_bounds__(32 * small_warps)
     factor_small_kernel(const std::int32_t* condition, FactorSmall<Cuda, typename Shape::Scalar> task, bool whole_in,
@@ -201,7 +203,8 @@ void launch_shape(const Launch& launch, const FactorSmall<Cuda, T>& task) {
 }  // namespace
 
 template <class T>
-void launch_factor_small(const Launch& launch, const FactorSmall<Cuda, T>& task) {
+void factor_small(const Queue& queue, const FactorSmall<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.a.count == 0 || task.a.rows == 0 || task.a.cols == 0) return;
   const bool fits = with_shape<T>(task.a.rows, task.a.cols, [&](auto shape) {
     launch_shape<decltype(shape)>(launch, task);
@@ -211,7 +214,7 @@ void launch_factor_small(const Launch& launch, const FactorSmall<Cuda, T>& task)
                 " does not fit one warp");
 }
 
-template void launch_factor_small<float>(const Launch&, const FactorSmall<Cuda, float>&);
-template void launch_factor_small<double>(const Launch&, const FactorSmall<Cuda, double>&);
+template void factor_small<float>(const Queue&, const FactorSmall<Cuda, float>&);
+template void factor_small<double>(const Queue&, const FactorSmall<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

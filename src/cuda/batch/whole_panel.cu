@@ -15,6 +15,9 @@
 //
 // Columns are scaled to a largest magnitude near 1 by exact powers of two until they are finished. Sums are formed in a
 // fixed order. About 3 m n^2 flops; reads and writes the panel once.
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/batch.hpp"
 #include "cuda/collectives/panel.cuh"
 #include "cuda/collectives/warp.cuh"
 
@@ -320,7 +323,8 @@ std::int32_t widest_whole_panel(Index rows) {
 }
 
 template <class T>
-void launch_factor_panel(const Launch& launch, const WholePanel<Cuda, T>& task) {
+void factor_whole_panel(const Queue& queue, const WholePanel<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.a.count == 0 || task.a.rows == 0 || task.a.cols == 0) return;
   detail::check(task.a.cols <= widest_whole_panel<T>(task.a.rows), ErrorCode::invalid_argument,
                 "factor_panel: ", task.a.rows, " x ", task.a.cols, " does not fit one block");
@@ -332,7 +336,7 @@ void launch_factor_panel(const Launch& launch, const WholePanel<Cuda, T>& task) 
 
 template std::int32_t widest_whole_panel<float>(Index);
 template std::int32_t widest_whole_panel<double>(Index);
-template void launch_factor_panel<float>(const Launch&, const WholePanel<Cuda, float>&);
-template void launch_factor_panel<double>(const Launch&, const WholePanel<Cuda, double>&);
+template void factor_whole_panel<float>(const Queue&, const WholePanel<Cuda, float>&);
+template void factor_whole_panel<double>(const Queue&, const WholePanel<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

@@ -10,6 +10,7 @@
 #include <qrane/error.hpp>
 
 #include "cuda/collectives/kernel.cuh"
+#include "vocabulary/panels.hpp"
 
 namespace qrane::backend::cuda {
 

@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/memory.hpp"
 
 namespace qrane::backend::cuda {
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_lines, sum_lines, norm_lines: what moves right-hand sides between layouts, sparse products and levels of
 // singletons, and norms. All of it is bound by memory; threads of a warp take neighbouring numbers of a line.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/front_solve.hpp"
 #include "cuda/collectives/tile.cuh"
-#include "cuda/front_solve/solve.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -101,30 +102,33 @@ __global__ void __launch_bounds__(threads) norm_lines_kernel(const std::int32_t*
 }  // namespace
 
 template <class T>
-void launch_copy_lines(const Launch& launch, const CopyLines<Cuda, T>& task) {
+void copy_lines(const Queue& queue, const CopyLines<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.count == 0 || task.cols == 0) return;
   copy_lines_kernel<<<blocks_for(task.count * task.cols), threads, 0, launch.stream>>>(launch.condition, task);
   check_launch("copy_lines");
 }
 
 template <class T>
-void launch_sum_lines(const Launch& launch, const SumLines<Cuda, T>& task) {
+void sum_lines(const Queue& queue, const SumLines<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.count == 0 || task.cols == 0) return;
   sum_lines_kernel<<<blocks_for(task.count * task.cols), threads, 0, launch.stream>>>(launch.condition, task);
   check_launch("sum_lines");
 }
 
 template <class T>
-void launch_norm_lines(const Launch& launch, const NormLines<Cuda, T>& task) {
+void norm_lines(const Queue& queue, const NormLines<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.parts == 0 || task.cols == 0) return;
   norm_lines_kernel<<<static_cast<unsigned>(task.parts), threads, 0, launch.stream>>>(launch.condition, task);
   check_launch("norm_lines");
 }
 
 #define QRANE_INSTANTIATE(T)                                                 \
-  template void launch_copy_lines(const Launch&, const CopyLines<Cuda, T>&); \
-  template void launch_sum_lines(const Launch&, const SumLines<Cuda, T>&);   \
-  template void launch_norm_lines(const Launch&, const NormLines<Cuda, T>&);
+  template void copy_lines(const Queue&, const CopyLines<Cuda, T>&); \
+  template void sum_lines(const Queue&, const SumLines<Cuda, T>&);   \
+  template void norm_lines(const Queue&, const NormLines<Cuda, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -5,9 +5,10 @@
 // Vᵀ C: warp w goes down columns 4 w .. 4 w + 3 of V, lane l having rows l, l + 32, ...; C goes through shared memory,
 // and sums are brought together at the end. C - V W: a thread has a row. V is read twice for each tile, C twice and
 // written once.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/front_solve.hpp"
 #include "cuda/collectives/tile.cuh"
 #include "cuda/front_solve/line_tiles.cuh"
-#include "cuda/front_solve/solve.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -199,8 +200,9 @@ bool takes(const FrontReflect<Cuda, T>& f, Index count) {
 }  // namespace
 
 template <class T>
-void launch_reflect_front_lines(const Launch& launch, const FrontReflect<Cuda, T>& f,
+void reflect_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f,
                                 const FrontTasks<Cuda, std::int32_t>& list, Op op) {
+  const Launch launch(queue);
   if (!takes(f, list.count)) return;
   by_tiles(list.count, f.cols, [&](auto tile, dim3 grid) {
     reflect_kernel<T, tile.value><<<grid, threads, 0, launch.stream>>>(launch.condition, f, list.tasks, op);
@@ -209,8 +211,9 @@ void launch_reflect_front_lines(const Launch& launch, const FrontReflect<Cuda, T
 }
 
 template <class T>
-void launch_multiply_front_panels(const Launch& launch, const FrontReflect<Cuda, T>& f,
+void multiply_front_panels(const Queue& queue, const FrontReflect<Cuda, T>& f,
                                   const FrontTasks<Cuda, FrontPanelPart>& tasks) {
+  const Launch launch(queue);
   if (!takes(f, tasks.count)) return;
   by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
     multiply_kernel<T, tile.value><<<grid, threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks);
@@ -219,8 +222,9 @@ void launch_multiply_front_panels(const Launch& launch, const FrontReflect<Cuda,
 }
 
 template <class T>
-void launch_update_front_lines(const Launch& launch, const FrontReflect<Cuda, T>& f,
+void update_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f,
                                const FrontTasks<Cuda, FrontPanelPart>& tasks, Op op) {
+  const Launch launch(queue);
   if (!takes(f, tasks.count)) return;
   by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
     update_lines_kernel<T, tile.value><<<grid, threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks, op);
@@ -229,11 +233,11 @@ void launch_update_front_lines(const Launch& launch, const FrontReflect<Cuda, T>
 }
 
 #define QRANE_INSTANTIATE(T)                                                              \
-  template void launch_reflect_front_lines(const Launch&, const FrontReflect<Cuda, T>&,   \
+  template void reflect_front_lines(const Queue&, const FrontReflect<Cuda, T>&,   \
                                            const FrontTasks<Cuda, std::int32_t>&, Op);    \
-  template void launch_multiply_front_panels(const Launch&, const FrontReflect<Cuda, T>&, \
+  template void multiply_front_panels(const Queue&, const FrontReflect<Cuda, T>&, \
                                              const FrontTasks<Cuda, FrontPanelPart>&);    \
-  template void launch_update_front_lines(const Launch&, const FrontReflect<Cuda, T>&,    \
+  template void update_front_lines(const Queue&, const FrontReflect<Cuda, T>&,    \
                                           const FrontTasks<Cuda, FrontPanelPart>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

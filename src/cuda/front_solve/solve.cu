@@ -7,9 +7,10 @@
 //
 // A triangle is solved in shared memory, a warp for two right-hand sides at a time, lane r having rows r and r + 32. It
 // multiplies by reciprocals of the diagonal where none of them, nor the diagonal, is near the end of the range.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/front_solve.hpp"
 #include "cuda/collectives/tile.cuh"
 #include "cuda/front_solve/line_tiles.cuh"
-#include "cuda/front_solve/solve.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -272,8 +273,9 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 template <class T>
-void launch_solve_front_rows(const Launch& launch, const FrontSolve<Cuda, T>& f,
+void solve_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f,
                              const FrontTasks<Cuda, FrontBlock>& tasks, Op op) {
+  const Launch launch(queue);
   if (tasks.count == 0 || f.cols == 0) return;
   by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
     solve_kernel<T, tile.value><<<grid, threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks, op);
@@ -282,8 +284,9 @@ void launch_solve_front_rows(const Launch& launch, const FrontSolve<Cuda, T>& f,
 }
 
 template <class T>
-void launch_update_front_rows(const Launch& launch, const FrontSolve<Cuda, T>& f,
+void update_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f,
                               const FrontTasks<Cuda, FrontBlock>& tasks, Op op) {
+  const Launch launch(queue);
   if (tasks.count == 0 || f.cols == 0) return;
   by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
     update_kernel<T, tile.value><<<grid, threads, 0, launch.stream>>>(launch.condition, f, tasks.tasks, op);
@@ -292,9 +295,9 @@ void launch_update_front_rows(const Launch& launch, const FrontSolve<Cuda, T>& f
 }
 
 #define QRANE_INSTANTIATE(T)                                                        \
-  template void launch_solve_front_rows(const Launch&, const FrontSolve<Cuda, T>&,  \
+  template void solve_front_rows(const Queue&, const FrontSolve<Cuda, T>&,  \
                                         const FrontTasks<Cuda, FrontBlock>&, Op);   \
-  template void launch_update_front_rows(const Launch&, const FrontSolve<Cuda, T>&, \
+  template void update_front_rows(const Queue&, const FrontSolve<Cuda, T>&, \
                                          const FrontTasks<Cuda, FrontBlock>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

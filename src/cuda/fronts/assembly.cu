@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // lay_out_fronts, assemble_fronts, finish_fronts: what surrounds the factorization of fronts in global memory. All of
 // it moves data: a front is written once as zeros, its children's contribution blocks are read once and written once.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/fronts.hpp"
 #include "cuda/fronts/layout.cuh"
 
 namespace qrane::backend::cuda {
@@ -143,8 +145,9 @@ unsigned threads_for(const FrontTasks<Cuda, Task>& tasks) {
 }  // namespace
 
 template <class T>
-void launch_lay_out_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+void lay_out_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
                            const FrontTasks<Cuda, std::int32_t>& list) {
+  const Launch launch(queue);
   if (list.count == 0) return;
   constexpr std::int32_t rows_of_block = 8192;
   constexpr Index most_work = Index{1} << 14;  // numbers
@@ -160,8 +163,9 @@ void launch_lay_out_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
 }
 
 template <class T>
-void launch_assemble_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+void assemble_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
                             const FrontTasks<Cuda, FrontShare>& tasks) {
+  const Launch launch(queue);
   if (tasks.count == 0) return;
   assemble_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition,
                                                                                                 fronts, tasks.tasks);
@@ -169,8 +173,9 @@ void launch_assemble_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
 }
 
 template <class T>
-void launch_finish_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+void finish_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
                           const FrontTasks<Cuda, FrontShare>& tasks) {
+  const Launch launch(queue);
   if (tasks.count == 0) return;
   finish_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
                                                                                               tasks.tasks);
@@ -178,8 +183,9 @@ void launch_finish_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
 }
 
 template <class T>
-void launch_pack_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+void pack_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
                         const FrontTasks<Cuda, FrontPieceTask>& tasks) {
+  const Launch launch(queue);
   if (tasks.count == 0) return;
   pack_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
                                                                                             tasks.tasks);
@@ -187,8 +193,9 @@ void launch_pack_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
 }
 
 template <class T>
-void launch_unpack_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+void unpack_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
                           const FrontTasks<Cuda, FrontPieceTask>& tasks) {
+  const Launch launch(queue);
   if (tasks.count == 0) return;
   unpack_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
                                                                                               tasks.tasks);
@@ -196,11 +203,11 @@ void launch_unpack_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
 }
 
 #define QRANE_INSTANTIATE(T)                                                                                          \
-  template void launch_pack_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&);   \
-  template void launch_unpack_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&); \
-  template void launch_lay_out_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&);  \
-  template void launch_assemble_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);   \
-  template void launch_finish_fronts(const Launch&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);
+  template void pack_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&);   \
+  template void unpack_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&); \
+  template void lay_out_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&);  \
+  template void assemble_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);   \
+  template void finish_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -6,7 +6,7 @@
 
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/tile.cuh"
-#include "cuda/fronts/assembly.hpp"
+#include "vocabulary/fronts.hpp"
 
 namespace qrane::backend::cuda {
 

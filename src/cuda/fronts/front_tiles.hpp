@@ -2,7 +2,8 @@
 // front_tiles.cu's launcher, and the queue's function over it.
 #pragma once
 
-#include "cuda/queue/queue.hpp"
+#include "cuda/queue/launch.hpp"
+#include "cuda/whole.hpp"
 #include "vocabulary/front_tiles.hpp"
 
 namespace qrane::backend::cuda {
@@ -13,7 +14,7 @@ void launch_tile_round(const Launch& launch, const FrontTileRound<Cuda, T>& roun
 
 template <class T>
 void run_tile_round(Queue& queue, const FrontTileRound<Cuda, T>& round, std::int32_t bundle) {
-  launch_tile_round(Launch{static_cast<cudaStream_t>(queue.stream()), nullptr}, round, bundle);
+  launch_tile_round(Launch(queue), round, bundle);
 }
 
 }  // namespace qrane::backend::cuda

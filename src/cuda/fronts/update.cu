@@ -14,6 +14,9 @@
 //
 // Flops: 128 per element of C; bytes: 16 (24 where C is read twice) in double, from memory, and V once per strip, from
 // L2.
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/fronts.hpp"
 #include "cuda/fronts/update.cuh"
 
 namespace qrane::backend::cuda {
@@ -161,8 +164,9 @@ void launch_staged(const Launch& launch, const Fronts<Cuda, T>& fronts,
 }  // namespace
 
 template <class T>
-void launch_update_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+void update_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
                           const FrontTasks<Cuda, FrontUpdateTask>& tasks) {
+  const Launch launch(queue);
   if (tasks.count == 0 || tasks.max_rows == 0) return;
   check_update(fronts, tasks, "update_fronts");
   constexpr int stages = 4;
@@ -173,9 +177,9 @@ void launch_update_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
   }
 }
 
-template void launch_update_fronts<float>(const Launch&, const Fronts<Cuda, float>&,
+template void update_fronts<float>(const Queue&, const Fronts<Cuda, float>&,
                                           const FrontTasks<Cuda, FrontUpdateTask>&);
-template void launch_update_fronts<double>(const Launch&, const Fronts<Cuda, double>&,
+template void update_fronts<double>(const Queue&, const Fronts<Cuda, double>&,
                                            const FrontTasks<Cuda, FrontUpdateTask>&);
 
 }  // namespace qrane::backend::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // update_fronts_pair: updates by two neighbouring panels at once, of strips of up to 128 columns:
 //     X1 = T1ᵀ V1ᵀ C,   X2 = T2ᵀ (V2ᵀ C - (V2ᵀ V1) X1),   C := C - V1 X1 - V2 X2
-// Twice the flops for the bytes that one panel's update (front_update.cu) moves; for fronts too tall to stay in shared
+// Twice the flops for the bytes that one panel's update (update.cu) moves; for fronts too tall to stay in shared
 // memory, which are read twice and written once.
 //
 // A cluster of blocks shares a task's rows; tiles of V1, V2 (32 columns each) and C (128) come through a ring of
@@ -12,6 +12,9 @@
 //     | W, then X: 128 columns of 64 | V1ᵀ V2 of this block | V1ᵀ V2 |
 //
 // Flops: 256 per element of C (and 8 for V1ᵀ V2); bytes: 24 in double, from memory, and V once per strip, from L2.
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/fronts.hpp"
 #include "cuda/fronts/update.cuh"
 
 namespace qrane::backend::cuda {
@@ -222,16 +225,17 @@ __global__ void __launch_bounds__(threads, 2) front_update_pair_kernel(const std
 }  // namespace
 
 template <class T>
-void launch_update_fronts_pair(const Launch& launch, const Fronts<Cuda, T>& fronts,
+void update_fronts_pair(const Queue& queue, const Fronts<Cuda, T>& fronts,
                                const FrontTasks<Cuda, FrontUpdateTask>& tasks) {
+  const Launch launch(queue);
   if (tasks.count == 0 || tasks.max_rows == 0) return;
   check_update(fronts, tasks, "update_fronts_pair");
   launch_clusters(front_update_pair_kernel<T>, ring_bytes, launch, fronts, tasks, "update_fronts_pair kernel");
 }
 
-template void launch_update_fronts_pair<float>(const Launch&, const Fronts<Cuda, float>&,
+template void update_fronts_pair<float>(const Queue&, const Fronts<Cuda, float>&,
                                                const FrontTasks<Cuda, FrontUpdateTask>&);
-template void launch_update_fronts_pair<double>(const Launch&, const Fronts<Cuda, double>&,
+template void update_fronts_pair<double>(const Queue&, const Fronts<Cuda, double>&,
                                                 const FrontTasks<Cuda, FrontUpdateTask>&);
 
 }  // namespace qrane::backend::cuda

@@ -4,9 +4,12 @@
 // What a block takes of a multiprocessor is fixed by its launch: a list is done by a class that takes all of its
 // fronts, so that callers had better not mix sizes. Whether a front goes by blocks of columns follows from its own
 // bounds, and its bits from that alone.
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/fronts.hpp"
 #include "cuda/fronts/blocked.cuh"
 #include "cuda/fronts/layout.cuh"
-#include "vocabulary/whole_fronts.hpp"
+#include "vocabulary/queue.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -29,7 +32,7 @@ __host__ __device__ std::int64_t blocked_capacity(std::int64_t rows, std::int64_
   return most;
 }
 
-constexpr int most_blocked_rows = static_cast<int>(most_whole_rows<Cuda>);
+constexpr int most_blocked_rows = static_cast<int>(front_whole_rows);
 
 /// How fronts of a class are worked on. slabs: of 32 rows, that a warp's registers hold.
 template <int warps_, int slabs_, int blocks_>
@@ -124,8 +127,9 @@ Index front_whole_elements() {
 }
 
 template <class T>
-void launch_factor_whole_fronts(const Launch& launch, const Fronts<Cuda, T>& fronts,
+void factor_whole_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
                                 const FrontTasks<Cuda, std::int32_t>& list, bool keep_q) {
+  const Launch launch(queue);
   if (list.count == 0) return;
   detail::check(fronts.panel > 0 && fronts.panel <= warp_size, ErrorCode::invalid_argument,
                 "factor_whole_fronts: panels of ", fronts.panel, " columns, 1 to 32 are possible");
@@ -144,7 +148,7 @@ void launch_factor_whole_fronts(const Launch& launch, const Fronts<Cuda, T>& fro
 
 #define QRANE_INSTANTIATE(T)                                                      \
   template Index front_whole_elements<T>();                                       \
-  template void launch_factor_whole_fronts(const Launch&, const Fronts<Cuda, T>&, \
+  template void factor_whole_fronts(const Queue&, const Fronts<Cuda, T>&, \
                                            const FrontTasks<Cuda, std::int32_t>&, bool);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -12,6 +12,9 @@
 //            column, Ŵ(i,j) := sum_{i<=k<j} Ŵ(i,k) R̂(k,j), which reads only columns already inverted
 //
 // About 2 n^3 / 3 flops; what counts are the n / 8 steps of some 2000 cycles each.
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/guard.hpp"
 #include "cuda/collectives/reduce.cuh"
 #include "cuda/collectives/triangle.cuh"
 
@@ -216,7 +219,8 @@ std::int32_t max_cholesky() {
 }
 
 template <class T>
-void launch_guarded_cholesky(const Launch& launch, const GuardedCholesky<Cuda, T>& task) {
+void guarded_cholesky(const Queue& queue, const GuardedCholesky<Cuda, T>& task) {
+  const Launch launch(queue);
   const Index n = task.gram.rows;
   detail::check(n <= max_cholesky(), ErrorCode::invalid_argument, "guarded_cholesky of ", n,
                 " columns: this device takes up to ", max_cholesky());
@@ -229,7 +233,7 @@ void launch_guarded_cholesky(const Launch& launch, const GuardedCholesky<Cuda, T
   check_launch("guarded_cholesky kernel");
 }
 
-template void launch_guarded_cholesky(const Launch&, const GuardedCholesky<Cuda, float>&);
-template void launch_guarded_cholesky(const Launch&, const GuardedCholesky<Cuda, double>&);
+template void guarded_cholesky(const Queue&, const GuardedCholesky<Cuda, float>&);
+template void guarded_cholesky(const Queue&, const GuardedCholesky<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

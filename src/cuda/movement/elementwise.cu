@@ -2,6 +2,8 @@
 // Data movement of the vocabulary: copy, narrow, widen (one kernel: read S, convert, write D),
 // rows by lists, fill, and transpose through 32 x 32 tiles in shared memory. Cost: each element read once and
 // written once; 16-byte accesses where pointers and leading dimensions allow.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/movement.hpp"
 #include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
@@ -124,10 +126,9 @@ void run_convert(const Launch& launch, const DeviceMatrix<Cuda, S>& a, const Dev
   check_launch("copy kernel");
 }
 
-}  // namespace
-
+/// Parts only where S is at least as wide as D.
 template <class S, class D>
-void launch_convert(const Launch& launch, const DeviceMatrix<Cuda, S>& source, const DeviceMatrix<Cuda, D>& target,
+void convert(const Launch& launch, const DeviceMatrix<Cuda, S>& source, const DeviceMatrix<Cuda, D>& target,
                     Part part) {
   if (source.rows == 0 || source.cols == 0 || source.count == 0) return;
   DeviceMatrix<Cuda, S> a = source;
@@ -139,8 +140,27 @@ void launch_convert(const Launch& launch, const DeviceMatrix<Cuda, S>& source, c
   run_convert<1>(launch, a, c, part);
 }
 
+}  // namespace
+
 template <class T>
-void launch_fill(const Launch& launch, const DeviceMatrix<Cuda, T>& a, T value, T diagonal) {
+void copy(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const DeviceMatrix<Cuda, T>& target, Part part) {
+  convert(Launch(queue), source, target, part);
+}
+
+template <class T>
+void narrow(const Queue& queue, const DeviceMatrix<Cuda, double>& source, const DeviceMatrix<Cuda, T>& target,
+            Part part) {
+  convert(Launch(queue), source, target, part);
+}
+
+template <class T>
+void widen(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const DeviceMatrix<Cuda, double>& target) {
+  convert(Launch(queue), source, target, Part::all);
+}
+
+template <class T>
+void fill(const Queue& queue, const DeviceMatrix<Cuda, T>& a, T value, T diagonal) {
+  const Launch launch(queue);
   if (a.rows == 0 || a.cols == 0 || a.count == 0) return;
   const Walk walk = plan_walk(a.rows, a.cols, a.count, most_blocks(launch));
   fill_kernel<T><<<walk.grid, walk.block, 0, launch.stream>>>(launch.condition, a, value, diagonal);
@@ -148,7 +168,8 @@ void launch_fill(const Launch& launch, const DeviceMatrix<Cuda, T>& a, T value, 
 }
 
 template <class T>
-void launch_transpose(const Launch& launch, const DeviceMatrix<Cuda, T>& source, const DeviceMatrix<Cuda, T>& target) {
+void transpose(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const DeviceMatrix<Cuda, T>& target) {
+  const Launch launch(queue);
   if (source.rows == 0 || source.cols == 0 || source.count == 0) return;
   const Index tiles = ((source.rows + tile - 1) / tile) * ((source.cols + tile - 1) / tile) * source.count;
   const auto blocks = static_cast<unsigned>(std::min<Index>(tiles, 1 << 20));
@@ -157,8 +178,9 @@ void launch_transpose(const Launch& launch, const DeviceMatrix<Cuda, T>& source,
 }
 
 template <class T>
-void launch_copy_rows(const Launch& launch, const DeviceMatrix<Cuda, T>& source, const std::int64_t* sources,
+void copy_rows(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const std::int64_t* sources,
                       const DeviceMatrix<Cuda, T>& target, const std::int64_t* targets, Index count) {
+  const Launch launch(queue);
   if (count == 0 || source.cols == 0 || source.count == 0) return;
   const Walk walk = plan_walk(count, source.cols, source.count, most_blocks(launch));
   copy_rows_kernel<T>
@@ -166,17 +188,16 @@ void launch_copy_rows(const Launch& launch, const DeviceMatrix<Cuda, T>& source,
   check_launch("copy_rows kernel");
 }
 
-#define QRANE_INSTANTIATE(T)                                                                          \
-  template void launch_copy_rows<T>(const Launch&, const DeviceMatrix<Cuda, T>&, const std::int64_t*, \
-                                    const DeviceMatrix<Cuda, T>&, const std::int64_t*, Index);        \
-  template void launch_fill<T>(const Launch&, const DeviceMatrix<Cuda, T>&, T, T);                    \
-  template void launch_transpose<T>(const Launch&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&);
+#define QRANE_INSTANTIATE(T)                                                                                     \
+  template void copy(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&, Part);            \
+  template void narrow(const Queue&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, T>&, Part);     \
+  template void widen(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, double>&);            \
+  template void copy_rows(const Queue&, const DeviceMatrix<Cuda, T>&, const std::int64_t*,                       \
+                          const DeviceMatrix<Cuda, T>&, const std::int64_t*, Index);                             \
+  template void fill(const Queue&, const DeviceMatrix<Cuda, T>&, T, T);                                          \
+  template void transpose(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE
-template void launch_convert(const Launch&, const DeviceMatrix<Cuda, float>&, const DeviceMatrix<Cuda, float>&, Part);
-template void launch_convert(const Launch&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, double>&, Part);
-template void launch_convert(const Launch&, const DeviceMatrix<Cuda, float>&, const DeviceMatrix<Cuda, double>&, Part);
-template void launch_convert(const Launch&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, float>&, Part);
 
 }  // namespace qrane::backend::cuda

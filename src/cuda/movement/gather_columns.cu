@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gather_columns: columns of a matrix in a given order; one read, one write.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/movement.hpp"
 #include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
@@ -22,8 +24,9 @@ __global__ void __launch_bounds__(256)
 }  // namespace
 
 template <class T>
-void launch_gather_columns(const Launch& launch, const DeviceMatrix<Cuda, T>& source, const std::int32_t* columns,
+void gather_columns(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const std::int32_t* columns,
                            const DeviceMatrix<Cuda, T>& target) {
+  const Launch launch(queue);
   if (target.rows == 0 || target.cols == 0) return;
   const dim3 grid(static_cast<unsigned>(std::clamp<Index>((target.rows + 255) / 256, 1, 1024)),
                   static_cast<unsigned>(std::min<Index>(target.cols, 65535)));
@@ -31,9 +34,9 @@ void launch_gather_columns(const Launch& launch, const DeviceMatrix<Cuda, T>& so
   check_launch("gather_columns kernel");
 }
 
-template void launch_gather_columns(const Launch&, const DeviceMatrix<Cuda, float>&, const std::int32_t*,
+template void gather_columns(const Queue&, const DeviceMatrix<Cuda, float>&, const std::int32_t*,
                                     const DeviceMatrix<Cuda, float>&);
-template void launch_gather_columns(const Launch&, const DeviceMatrix<Cuda, double>&, const std::int32_t*,
+template void gather_columns(const Queue&, const DeviceMatrix<Cuda, double>&, const std::int32_t*,
                                     const DeviceMatrix<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

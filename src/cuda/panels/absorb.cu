@@ -4,7 +4,7 @@
 // After Anderson, Ballard, Demmel, Keutzer, "Communication-Avoiding QR Decomposition for GPUs" (IPDPS 2011), section
 // III (a flat tree below a tree of higher arity); the chains, and Q recomputed from checkpoints, are this code's own.
 //
-// A chain is a head of NB rows followed by chunks of 32 K rows, each absorbed into the chain's triangle (chain.cuh).
+// A chain is a head of NB rows followed by chunks of 32 K rows, each absorbed into the chain's triangle (absorb.cuh).
 // Neighbouring chains lie side by side, so that all warps read one region of A at a time:
 //
 //     rows    | head + chunk of chain 0 | of chain 1 | ... | chunk of chain 0 | of chain 1 | ...
@@ -15,6 +15,9 @@
 // and writes Q: A is read twice and Q written once.
 #include <algorithm>
 
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/panels.hpp"
 #include "cuda/panels/absorb.cuh"
 
 namespace qrane::backend::cuda {
@@ -292,16 +295,17 @@ Chains chains(Index rows, bool checkpoints, int multiprocessors) {
 }  // namespace
 
 template <class T>
-Chains absorb_chains(Index rows, Index cols, bool checkpoints, int multiprocessors) {
+Chains absorb_chains(Cuda, T, Index rows, Index cols, bool checkpoints, int multiprocessors) {
   if (cols <= 8) return chains<T, 8>(rows, checkpoints, multiprocessors);
-  if constexpr (max_absorbed < T >> 16) {
+  if constexpr ((max_absorbed<T>) > 16) {
     if (cols > 16) return chains<T, 32>(rows, checkpoints, multiprocessors);
   }
   return chains<T, 16>(rows, checkpoints, multiprocessors);
 }
 
 template <class T>
-void launch_absorb(const Launch& where, const Absorb<Cuda, T>& task) {
+void absorb(const Queue& queue, const Absorb<Cuda, T>& task) {
+  const Launch where(queue);
   if (task.a.cols == 0 || task.r.rows == 0) return;
   if (task.a.cols <= 8) {
     absorb<T, 8>(where, task);
@@ -314,7 +318,8 @@ void launch_absorb(const Launch& where, const Absorb<Cuda, T>& task) {
 }
 
 template <class T>
-void launch_form_absorbed(const Launch& where, const FormAbsorbed<Cuda, T>& task) {
+void form_absorbed(const Queue& queue, const FormAbsorbed<Cuda, T>& task) {
+  const Launch where(queue);
   if (task.a.cols == 0 || task.a.rows == 0) return;
   if (task.a.cols <= 8) {
     form<T, 8>(where, task);
@@ -324,11 +329,11 @@ void launch_form_absorbed(const Launch& where, const FormAbsorbed<Cuda, T>& task
   check_launch("form_absorbed");
 }
 
-template Chains absorb_chains<float>(Index, Index, bool, int);
-template Chains absorb_chains<double>(Index, Index, bool, int);
-template void launch_absorb<float>(const Launch&, const Absorb<Cuda, float>&);
-template void launch_absorb<double>(const Launch&, const Absorb<Cuda, double>&);
-template void launch_form_absorbed<float>(const Launch&, const FormAbsorbed<Cuda, float>&);
-template void launch_form_absorbed<double>(const Launch&, const FormAbsorbed<Cuda, double>&);
+template Chains absorb_chains(Cuda, float, Index, Index, bool, int);
+template Chains absorb_chains(Cuda, double, Index, Index, bool, int);
+template void absorb<float>(const Queue&, const Absorb<Cuda, float>&);
+template void absorb<double>(const Queue&, const Absorb<Cuda, double>&);
+template void form_absorbed<float>(const Queue&, const FormAbsorbed<Cuda, float>&);
+template void form_absorbed<double>(const Queue&, const FormAbsorbed<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

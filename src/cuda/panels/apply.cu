@@ -18,6 +18,8 @@
 
 #include <algorithm>
 
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/panels.hpp"
 #include "cuda/collectives/tile_mma.cuh"
 
 namespace qrane::backend::cuda {
@@ -383,18 +385,20 @@ void launch(const Launch& launch, const Apply<Cuda, T>& apply, const char* name)
 }  // namespace
 
 template <class T>
-void launch_apply_qt_h(const Launch& where, const Apply<Cuda, T>& apply) {
+void apply_qt_h(const Queue& queue, const Apply<Cuda, T>& apply) {
+  const Launch where(queue);
   launch<T, false>(where, apply, "apply_qt_h");
 }
 
 template <class T>
-void launch_apply_qt_tree(const Launch& where, const Apply<Cuda, T>& apply) {
+void apply_qt_tree(const Queue& queue, const Apply<Cuda, T>& apply) {
+  const Launch where(queue);
   launch<T, true>(where, apply, "apply_qt_tree");
 }
 
-template void launch_apply_qt_h<float>(const Launch&, const Apply<Cuda, float>&);
-template void launch_apply_qt_h<double>(const Launch&, const Apply<Cuda, double>&);
-template void launch_apply_qt_tree<float>(const Launch&, const Apply<Cuda, float>&);
-template void launch_apply_qt_tree<double>(const Launch&, const Apply<Cuda, double>&);
+template void apply_qt_h<float>(const Queue&, const Apply<Cuda, float>&);
+template void apply_qt_h<double>(const Queue&, const Apply<Cuda, double>&);
+template void apply_qt_tree<float>(const Queue&, const Apply<Cuda, float>&);
+template void apply_qt_tree<double>(const Queue&, const Apply<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

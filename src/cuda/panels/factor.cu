@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor and factor_tree: Householder QR of every block of a panel, one CTA per block (panel.cuh says how).
 // The two differ only in where a block's rows lie and in which of its elements are the panel's
-// (vocabulary/kernels.hpp).
+// (vocabulary/panels.hpp).
 //
 // After Anderson, Ballard, Demmel, Keutzer, "Communication-Avoiding QR Decomposition for GPUs" (IPDPS 2011),
 // section IV; the one-reduction column step and the scaling are this code's own.
@@ -9,6 +9,9 @@
 // A few blocks of double by themselves, as the windows of updates are, have a kernel of their own with shorter steps.
 //
 // Reads and writes the panel once; T is written as a cols x cols square with zeros below the diagonal.
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/panels.hpp"
 #include "cuda/collectives/panel.cuh"
 
 namespace qrane::backend::cuda {
@@ -217,12 +220,14 @@ void launch(const Launch& launch, const Panel<Cuda, T>& panel, const char* name)
 }  // namespace
 
 template <class T>
-void launch_factor(const Launch& where, const Panel<Cuda, T>& panel) {
+void factor(const Queue& queue, const Panel<Cuda, T>& panel) {
+  const Launch where(queue);
   launch<T, false>(where, panel, "factor");
 }
 
 template <class T>
-void launch_factor_tree(const Launch& where, const Panel<Cuda, T>& panel) {
+void factor_tree(const Queue& queue, const Panel<Cuda, T>& panel) {
+  const Launch where(queue);
   launch<T, true>(where, panel, "factor_tree");
 }
 
@@ -231,10 +236,10 @@ std::int32_t max_block_rows() {
   return tallest_block<T>;
 }
 
-template void launch_factor<float>(const Launch&, const Panel<Cuda, float>&);
-template void launch_factor<double>(const Launch&, const Panel<Cuda, double>&);
-template void launch_factor_tree<float>(const Launch&, const Panel<Cuda, float>&);
-template void launch_factor_tree<double>(const Launch&, const Panel<Cuda, double>&);
+template void factor<float>(const Queue&, const Panel<Cuda, float>&);
+template void factor<double>(const Queue&, const Panel<Cuda, double>&);
+template void factor_tree<float>(const Queue&, const Panel<Cuda, float>&);
+template void factor_tree<double>(const Queue&, const Panel<Cuda, double>&);
 template std::int32_t max_block_rows<float>();
 template std::int32_t max_block_rows<double>();
 

@@ -18,6 +18,8 @@
 // through shared memory twice. Limits: rows below 2^31.
 #include <cfloat>
 
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/panels.hpp"
 #include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
@@ -365,7 +367,8 @@ Index aligned(Index bytes) { return (bytes + 255) / 256 * 256; }
 }  // namespace
 
 template <class T>
-std::int64_t pivoted_factor_scratch_bytes(Index rows, Index cols) {
+Index pivoted_factor_scratch_bytes(const Queue& queue, Index rows, Index cols, T) {
+  const Launch launch(queue);
   if (cols == 0) return 256;
   const Deal d = deal<T>(rows, cols);
   return aligned(d.blocks * 4) + aligned(2 * d.blocks * Index(sizeof(Offer))) +
@@ -373,7 +376,8 @@ std::int64_t pivoted_factor_scratch_bytes(Index rows, Index cols) {
 }
 
 template <class T>
-void launch_pivoted_factor(const Launch& launch, const PivotedFactor<Cuda, T>& p, const Scratch<Cuda>& scratch) {
+void pivoted_factor(const Queue& queue, const PivotedFactor<Cuda, T>& p, const Scratch<Cuda>& scratch) {
+  const Launch launch(queue);
   if (p.a.cols == 0 || p.a.rows == 0) {
     check_cuda(cudaMemsetAsync(p.rank, 0, 4, launch.stream), "cudaMemsetAsync");
     return;
@@ -381,7 +385,7 @@ void launch_pivoted_factor(const Launch& launch, const PivotedFactor<Cuda, T>& p
   detail::check(p.a.rows < (Index(1) << 31) && p.a.cols < (Index(1) << 31), ErrorCode::invalid_argument,
                 "pivoted_factor of ", p.a.rows, " x ", p.a.cols, ": at most 2^31 - 1 each");
   const Deal d = deal<T>(p.a.rows, p.a.cols);
-  const Index needed = pivoted_factor_scratch_bytes<T>(p.a.rows, p.a.cols);
+  const Index needed = pivoted_factor_scratch_bytes(queue, p.a.rows, p.a.cols, T{});
   detail::check(scratch.bytes >= needed, ErrorCode::invalid_argument, "pivoted_factor needs ", needed,
                 " bytes of scratch, got ", scratch.bytes);
   Task<T> task{p.a,
@@ -412,8 +416,8 @@ void launch_pivoted_factor(const Launch& launch, const PivotedFactor<Cuda, T>& p
 }
 
 #define QRANE_INSTANTIATE(T)                                           \
-  template std::int64_t pivoted_factor_scratch_bytes<T>(Index, Index); \
-  template void launch_pivoted_factor(const Launch&, const PivotedFactor<Cuda, T>&, const Scratch<Cuda>&);
+  template Index pivoted_factor_scratch_bytes(const Queue&, Index, Index, T); \
+  template void pivoted_factor(const Queue&, const PivotedFactor<Cuda, T>&, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Householder vectors from an orthonormal panel (vocabulary/kernels.hpp names the paper): one block per
+// Householder vectors from an orthonormal panel (vocabulary/panels.hpp names the paper): one block per
 // matrix of order b <= 64.
 //
 //   1. LU without pivoting of Q1 - S in shared memory. S_j = -sign of the pivot as it then stands, so every
@@ -8,6 +8,9 @@
 //      x Lᵀ = -(U S)_i), one warp per row, a lane per column (two from 33 on), no barriers.
 //
 // About 4 b^3 / 3 flops per matrix; bound by the latency of 2 b steps.
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/panels.hpp"
 #include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
@@ -111,7 +114,8 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 template <class T>
-void launch_reconstruct(const Launch& launch, const Reconstruct<Cuda, T>& task) {
+void reconstruct(const Queue& queue, const Reconstruct<Cuda, T>& task) {
+  const Launch launch(queue);
   const Index b = task.q1.rows;
   detail::check(b <= max_reconstruct, ErrorCode::invalid_argument, "reconstruct of ", b,
                 " columns: this backend takes up to ", max_reconstruct);
@@ -123,7 +127,7 @@ void launch_reconstruct(const Launch& launch, const Reconstruct<Cuda, T>& task) 
   check_launch("reconstruct kernel");
 }
 
-template void launch_reconstruct(const Launch&, const Reconstruct<Cuda, float>&);
-template void launch_reconstruct(const Launch&, const Reconstruct<Cuda, double>&);
+template void reconstruct(const Queue&, const Reconstruct<Cuda, float>&);
+template void reconstruct(const Queue&, const Reconstruct<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

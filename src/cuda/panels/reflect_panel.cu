@@ -15,6 +15,10 @@
 //
 // When the guard refuses, the flag says so and the panel is as it was. Cost: 5 m b^2 flops, the panel read twice and
 // written three times; bound by the latency of the head's 9 steps.
+#include "cuda/products/products.hpp"
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/panels.hpp"
 #include "cuda/collectives/reduce.cuh"
 #include "cuda/panels/reflect_head.cuh"
 
@@ -137,7 +141,8 @@ __global__ void __launch_bounds__(32 * product_warps)
 }  // namespace
 
 template <class T>
-void launch_reflect_panel(const Launch& launch, const ReflectPanel<Cuda, T>& task, const Scratch<Cuda>& scratch) {
+void reflect_panel(const Queue& queue, const ReflectPanel<Cuda, T>& task, const Scratch<Cuda>& scratch) {
+  const Launch launch(queue);
   const Index n = task.panel.cols, m = task.panel.rows;
   detail::check(n <= max_reflect && m >= n && task.panel.count == 1, ErrorCode::invalid_argument, "reflect_panel of ",
                 m, " x ", n, ": takes one matrix of up to ", max_reflect, " columns and at least as many rows");
@@ -164,7 +169,7 @@ void launch_reflect_panel(const Launch& launch, const ReflectPanel<Cuda, T>& tas
   check_launch("reflect_panel's product kernel");
 }
 
-template void launch_reflect_panel(const Launch&, const ReflectPanel<Cuda, float>&, const Scratch<Cuda>&);
-template void launch_reflect_panel(const Launch&, const ReflectPanel<Cuda, double>&, const Scratch<Cuda>&);
+template void reflect_panel(const Queue&, const ReflectPanel<Cuda, float>&, const Scratch<Cuda>&);
+template void reflect_panel(const Queue&, const ReflectPanel<Cuda, double>&, const Scratch<Cuda>&);
 
 }  // namespace qrane::backend::cuda

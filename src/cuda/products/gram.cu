@@ -12,6 +12,9 @@
 //   n <= 192  gram_wide_kernel (gram_wide.cuh).
 #include <cuda_pipeline_primitives.h>
 
+#include "cuda/products/products.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/products.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/mma.cuh"
 #include "cuda/collectives/resident.cuh"

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Q := A W for any n x n W in double, n <= 192, products and sums in double, rounded once (thin_product.cuh). Reads A
 // once, past 128 columns twice, writes Q once; Q must not be A.
-#include "cuda/products/multiply_full.hpp"
 
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/products.hpp"
 #include "cuda/products/thin_product.cuh"
 
 namespace qrane::backend::cuda {
@@ -25,8 +27,9 @@ struct StoreProduct {
 }  // namespace
 
 template <class T>
-void launch_multiply_full(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
+void multiply_full(const Queue& queue, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
                           const DeviceMatrix<Cuda, T>& q) {
+  const Launch launch(queue);
   if (a.rows == 0 || a.cols == 0) return;
   detail::check(a.cols <= max_multiply_full, ErrorCode::invalid_argument, "multiply_full of ", a.cols,
                 " columns: at most ", max_multiply_full);
@@ -42,9 +45,9 @@ void launch_multiply_full(const Launch& launch, const DeviceMatrix<Cuda, T>& a, 
     thin::launch<T, 24, 12>(launch, a, w, store, no_limit);
 }
 
-template void launch_multiply_full(const Launch&, const DeviceMatrix<Cuda, float>&, const DeviceMatrix<Cuda, double>&,
+template void multiply_full(const Queue&, const DeviceMatrix<Cuda, float>&, const DeviceMatrix<Cuda, double>&,
                                    const DeviceMatrix<Cuda, float>&);
-template void launch_multiply_full(const Launch&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, double>&,
+template void multiply_full(const Queue&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, double>&,
                                    const DeviceMatrix<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

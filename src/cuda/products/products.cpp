@@ -4,15 +4,17 @@
 // what lies on or above the diagonal's blocks is computed, float ones in chunks of rows widened in scratch.
 #include <algorithm>
 
-#include "cuda/queue/queue.hpp"
+#include "cuda/basic.hpp"
+#include "cuda/products/products.hpp"
 #include "cuda/queue/state.hpp"
+#include "cuda/reach.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
 
 constexpr Index column_block = 512;
 
-using Matrix64 = DeviceMatrix<Cuda, double>;
+using Matrix64 = Mat<double>;
 
 cublasOperation_t operation(Op op) { return op == Op::none ? CUBLAS_OP_N : CUBLAS_OP_T; }
 
@@ -87,23 +89,22 @@ Index chunk_rows(const Scratch<Cuda>& scratch, Index rows, Index cols, Index cop
 }  // namespace
 
 template <class T>
-void Queue::gemm(Op op_a, Op op_b, T alpha, DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, T> b, T beta,
-                 DeviceMatrix<Cuda, T> c) {
-  refuse_condition(launch(), "gemm");
+void gemm(const Queue& queue, Op op_a, Op op_b, T alpha, const Mat<T>& a, const Mat<T>& b, T beta, const Mat<T>& c) {
+  const Launch launch(queue);
+  refuse_condition(launch, "gemm");
   if (c.rows == 0 || c.cols == 0 || c.count == 0) return;
-  const DeviceScope scope(state_->device());
-  cublas_gemm(state_->cublas(), op_a, op_b, alpha, a, b, beta, c);
+  cublas_gemm(queue.library(), op_a, op_b, alpha, a, b, beta, c);
 }
 
 template <class T>
-void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, DeviceMatrix<Cuda, T> a,
-                 DeviceMatrix<Cuda, T> b) {
-  refuse_condition(launch(), "trsm");
+void trsm(const Queue& queue, Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, const Mat<T>& a,
+          const Mat<T>& b) {
+  const Launch launch(queue);
+  refuse_condition(launch, "trsm");
   if (b.rows == 0 || b.cols == 0) return;
-  const DeviceScope scope(state_->device());
   // one launch for all: the library takes no strided batch of triangles
   if (b.count > 1 && a.count == b.count && side == Side::left && triangle == Triangle::upper && op == Op::none &&
-      diagonal == Diagonal::non_unit && launch_solve_upper(launch(), alpha, a, b))
+      diagonal == Diagonal::non_unit && launch_solve_upper(launch, alpha, a, b))
     return;
   const cublasSideMode_t s = side == Side::left ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
   const cublasFillMode_t fill = triangle == Triangle::upper ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
@@ -112,11 +113,11 @@ void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha
     const T* const pa = a.data + k * stride(a);
     T* const pb = b.data + k * b.stride;
     if constexpr (sizeof(T) == 4) {
-      check_cublas(cublasStrsm_64(state_->cublas(), s, fill, operation(op), d, b.rows, b.cols, &alpha, pa,
+      check_cublas(cublasStrsm_64(queue.library(), s, fill, operation(op), d, b.rows, b.cols, &alpha, pa,
                                   leading(a.ld), pb, leading(b.ld)),
                    "cublasStrsm");
     } else {
-      check_cublas(cublasDtrsm_64(state_->cublas(), s, fill, operation(op), d, b.rows, b.cols, &alpha, pa,
+      check_cublas(cublasDtrsm_64(queue.library(), s, fill, operation(op), d, b.rows, b.cols, &alpha, pa,
                                   leading(a.ld), pb, leading(b.ld)),
                    "cublasDtrsm");
     }
@@ -124,36 +125,36 @@ void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha
 }
 
 template <class T>
-void Queue::gram(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, Scratch<Cuda> scratch) {
+void gram(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Scratch<Cuda>& scratch) {
+  const Launch launch(queue);
   if (a.cols == 0) return;
-  const DeviceScope scope(state_->device());
-  if (a.cols <= max_fused_gram) return launch_gram(launch(), a, w, scratch);
-  refuse_condition(launch(), "gram of a wide matrix");
+  if (a.cols <= max_fused_gram) return launch_gram(launch, a, w, scratch);
+  refuse_condition(launch, "gram of a wide matrix");
   if constexpr (sizeof(T) == 8) {
-    blocked_gram(state_->cublas(), a, 0.0, w);
+    blocked_gram(queue.library(), a, 0.0, w);
   } else {
     const Index chunk = std::max<Index>(chunk_rows(scratch, a.rows, a.cols, 1, "gram"), 1);
     for (Index i = 0; i == 0 || i < a.rows; i += chunk) {
       const Index rows = std::min(chunk, a.rows - i);
       const Matrix64 wide{reinterpret_cast<double*>(scratch.data), rows, a.cols, leading(rows), 0, 1};
-      launch_convert(launch(), a.block(i, 0, rows, a.cols), wide, Part::all);
-      blocked_gram(state_->cublas(), wide, i == 0 ? 0.0 : 1.0, w);
+      widen(queue, a.block(i, 0, rows, a.cols), wide);
+      blocked_gram(queue.library(), wide, i == 0 ? 0.0 : 1.0, w);
     }
   }
 }
 
 template <class T>
-void Queue::multiply_wide(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w, DeviceMatrix<Cuda, T> q,
-                          Scratch<Cuda> scratch) {
+void multiply_wide(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Mat<T>& q,
+                   const Scratch<Cuda>& scratch) {
+  const Launch launch(queue);
   if (a.rows == 0 || a.cols == 0) return;
-  const DeviceScope scope(state_->device());
   const bool in_place = a.data == q.data;
   // On an H200 DGEMM, which computes the zeros too, is still the faster for double beyond 64 columns.
-  const bool prefer_library = sizeof(T) == 8 && a.cols > 64 && !in_place && launch().condition == nullptr;
-  if (a.cols <= max_fused_multiply() && !prefer_library) return launch_multiply_wide(launch(), a, w, q);
-  refuse_condition(launch(), "multiply_wide of a wide matrix");
+  const bool prefer_library = sizeof(T) == 8 && a.cols > 64 && !in_place && launch.condition == nullptr;
+  if (a.cols <= max_fused_multiply() && !prefer_library) return launch_multiply_wide(launch, a, w, q);
+  refuse_condition(launch, "multiply_wide of a wide matrix");
   if (sizeof(T) == 8 && !in_place) {
-    if constexpr (sizeof(T) == 8) blocked_multiply(state_->cublas(), a, w, q);
+    if constexpr (sizeof(T) == 8) blocked_multiply(queue.library(), a, w, q);
     return;
   }
   const Index copies = sizeof(T) == 4 ? 2 : 1;  // of A, and for float of Q
@@ -162,23 +163,22 @@ void Queue::multiply_wide(DeviceMatrix<Cuda, T> a, DeviceMatrix<Cuda, double> w,
   for (Index i = 0; i < a.rows; i += chunk) {
     const Index rows = std::min(chunk, a.rows - i);
     const Matrix64 wide{data, rows, a.cols, rows, 0, 1};
-    launch_convert(launch(), a.block(i, 0, rows, a.cols), wide, Part::all);
+    widen(queue, a.block(i, 0, rows, a.cols), wide);
     if constexpr (sizeof(T) == 8) {
-      blocked_multiply(state_->cublas(), wide, w, q.block(i, 0, rows, a.cols));
+      blocked_multiply(queue.library(), wide, w, q.block(i, 0, rows, a.cols));
     } else {
       const Matrix64 product{data + rows * a.cols, rows, a.cols, rows, 0, 1};
-      blocked_multiply(state_->cublas(), wide, w, product);
-      launch_convert(launch(), product, q.block(i, 0, rows, a.cols), Part::all);
+      blocked_multiply(queue.library(), wide, w, product);
+      narrow(queue, product, q.block(i, 0, rows, a.cols), Part::all);
     }
   }
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                       \
-  template void Queue::gemm<T>(Op, Op, T, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>, T, DeviceMatrix<Cuda, T>); \
-  template void Queue::trsm<T>(Side, Triangle, Op, Diagonal, T, DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, T>);     \
-  template void Queue::gram<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>, Scratch<Cuda>);                  \
-  template void Queue::multiply_wide<T>(DeviceMatrix<Cuda, T>, DeviceMatrix<Cuda, double>, DeviceMatrix<Cuda, T>,  \
-                                        Scratch<Cuda>);
+#define QRANE_INSTANTIATE(T)                                                                                   \
+  template void gemm(const Queue&, Op, Op, T, const Mat<T>&, const Mat<T>&, T, const Mat<T>&);                 \
+  template void trsm(const Queue&, Side, Triangle, Op, Diagonal, T, const Mat<T>&, const Mat<T>&);             \
+  template void gram(const Queue&, const Mat<T>&, const Mat<double>&, const Scratch<Cuda>&);                   \
+  template void multiply_wide(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -2,6 +2,8 @@
 // S := Omega A, a CountSketch whose rows of A are read 32 at a time (vocabulary/sketch.hpp has the map and its source).
 // A warp owns 32 rows and `columns` columns of S and adds up one block of A after the other, in order: no atomics,
 // the same bits every time. Bytes: A once, S once.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/products.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "vocabulary/sketch.hpp"
 
@@ -47,7 +49,8 @@ __global__ void __launch_bounds__(256)
 }  // namespace
 
 template <class T>
-void launch_sketch(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, T>& s) {
+void apply_sketch(const Queue& queue, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, T>& s) {
+  const Launch launch(queue);
   if (s.rows == 0 || s.cols == 0) return;
   const Index quads = (a.cols + columns - 1) / columns;
   const dim3 block(64, 4);
@@ -56,7 +59,7 @@ void launch_sketch(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const D
   check_launch("sketch kernel");
 }
 
-template void launch_sketch(const Launch&, const DeviceMatrix<Cuda, float>&, const DeviceMatrix<Cuda, float>&);
-template void launch_sketch(const Launch&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, double>&);
+template void apply_sketch(const Queue&, const DeviceMatrix<Cuda, float>&, const DeviceMatrix<Cuda, float>&);
+template void apply_sketch(const Queue&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

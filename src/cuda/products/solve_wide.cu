@@ -15,6 +15,9 @@
 // read and Q written once, and Q's first column blocks read back from L2.
 #include <cuda_pipeline_primitives.h>
 
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/products.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/mma.cuh"
 #include "cuda/collectives/resident.cuh"
@@ -221,7 +224,8 @@ std::int32_t max_fused_solve() {
   return tiles * 8;
 }
 
-void launch_solve_wide(const Launch& launch, const Matrix64& a, const Matrix64& r, const Matrix64& q) {
+void solve_wide(const Queue& queue, const Matrix64& a, const Matrix64& r, const Matrix64& q) {
+  const Launch launch(queue);
   if (a.rows == 0 || a.cols == 0) return;
   detail::check(a.cols <= max_fused_solve(), ErrorCode::invalid_argument, "solve_wide of ", a.cols,
                 " columns: this device takes up to ", max_fused_solve());

@@ -12,7 +12,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cuda/queue/launch.hpp"
 #include "cuda/queue/status.hpp"
+#include "vocabulary/queue.hpp"
 
 namespace qrane::backend::cuda {
 
@@ -20,25 +22,6 @@ namespace qrane::backend::cuda {
 inline void check_cublas(cublasStatus_t status, const char* call) {
   detail::check(status == CUBLAS_STATUS_SUCCESS, ErrorCode::device, call, " failed: ", cublasGetStatusString(status));
 }
-
-/// Puts a device in place for a scope.
-class DeviceScope {
- public:
-  explicit DeviceScope(int device) {
-    check_cuda(cudaGetDevice(&before_), "cudaGetDevice");
-    if (before_ != device) check_cuda(cudaSetDevice(device), "cudaSetDevice");
-    changed_ = before_ != device;
-  }
-  ~DeviceScope() {
-    if (changed_) (void)cudaSetDevice(before_);
-  }
-  DeviceScope(const DeviceScope&) = delete;
-  DeviceScope& operator=(const DeviceScope&) = delete;
-
- private:
-  int before_ = 0;
-  bool changed_ = false;
-};
 
 class State {
  public:
@@ -70,6 +53,13 @@ class State {
   /// Work given to this stream from now on starts after what `other` has been given so far.
   void follow(State& other);
 
+  /// Limits for scalars of that many bytes, which `find` says the first time.
+  const Limits& limits(std::size_t scalar_bytes, Limits (*find)(const State&)) {
+    const auto which = scalar_bytes == 4 ? 0 : 1;
+    std::call_once(limits_known_[which], [&] { limits_[which] = find(*this); });
+    return limits_[which];
+  }
+
   std::byte* allocate(std::int64_t bytes);
   void release(std::byte* p) noexcept;
   /// What allocate() may still be asked for; others may take it before.
@@ -99,6 +89,8 @@ class State {
   cudaEvent_t reached_ = nullptr;     // where the stream was when another began to follow
   std::shared_ptr<State> side_, body_, recorder_;
   std::vector<std::shared_ptr<State>> lanes_;
+  Limits limits_[2];
+  std::once_flag limits_known_[2];
   std::mutex recording_mutex_;
   std::mutex mutex_;  // matrices may be freed by another thread than the queue's
   std::unordered_map<std::byte*, std::int64_t> sizes_;

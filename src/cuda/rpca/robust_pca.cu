@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused pass of robust PCA (vocabulary/kernels.hpp gives the mathematics) and the sum of z^2, in double,
+// The fused pass of robust PCA (vocabulary/rpca.hpp gives the mathematics) and the sum of z^2, in double,
 // in a fixed order: per block, then over the blocks. Bound by memory: M, L, Y read and Y, S, X written
 // once, 6 m n scalars; 16-byte accesses where pointers and leading dimensions allow.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/rpca.hpp"
 #include "cuda/rpca/robust_pca.cuh"
 
 namespace qrane::backend::cuda {
@@ -81,7 +83,8 @@ __global__ void robust_pca_verdict_kernel(const std::int32_t* condition, RobustP
 
 }  // namespace
 
-void launch_robust_pca_verdict(const Launch& launch, const RobustPcaVerdict<Cuda>& verdict) {
+void robust_pca_verdict(const Queue& queue, const RobustPcaVerdict<Cuda>& verdict) {
+  const Launch launch(queue);
   robust_pca_verdict_kernel<<<1, 32, 0, launch.stream>>>(launch.condition, verdict);
   check_launch("robust_pca_verdict kernel");
 }
@@ -92,7 +95,8 @@ void launch_robust_pca_sum(const Launch& launch, const double* partial, int coun
 }
 
 template <class T>
-void launch_robust_pca_pass(const Launch& launch, const RobustPcaPass<Cuda, T>& pass, const Scratch<Cuda>& scratch) {
+void robust_pca_pass(const Queue& queue, const RobustPcaPass<Cuda, T>& pass, const Scratch<Cuda>& scratch) {
+  const Launch launch(queue);
   detail::check(scratch.bytes >= 8, ErrorCode::invalid_argument,
                 "robust_pca_pass needs 8 bytes of scratch or more, got ", scratch.bytes);
   RobustPcaPass<Cuda, T> p = pass;
@@ -111,7 +115,7 @@ void launch_robust_pca_pass(const Launch& launch, const RobustPcaPass<Cuda, T>& 
   launch_robust_pca_sum(launch, partial, static_cast<int>(walk.grid.x * walk.grid.y), p.residual_squared);
 }
 
-template void launch_robust_pca_pass(const Launch&, const RobustPcaPass<Cuda, float>&, const Scratch<Cuda>&);
-template void launch_robust_pca_pass(const Launch&, const RobustPcaPass<Cuda, double>&, const Scratch<Cuda>&);
+template void robust_pca_pass(const Queue&, const RobustPcaPass<Cuda, float>&, const Scratch<Cuda>&);
+template void robust_pca_pass(const Queue&, const RobustPcaPass<Cuda, double>&, const Scratch<Cuda>&);
 
 }  // namespace qrane::backend::cuda

@@ -4,6 +4,7 @@
 
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/reduce.cuh"
+#include "vocabulary/rpca.hpp"
 
 namespace qrane::backend::cuda {
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole of a robust PCA iteration after its SVD, in one pass over the data (vocabulary/kernels.hpp gives the
+// The whole of a robust PCA iteration after its SVD, in one pass over the data (vocabulary/rpca.hpp gives the
 // mathematics): L = X P by a streamed product in double (thin_product.cuh), and S, Y, the next X and the residual from
 // each element of L while it is in registers. Neither L nor S goes to memory unless asked for, so an iteration reads M,
 // X and Y and writes the next X and Y: 5 m n scalars; 2 m n^2 flops.
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/rpca.hpp"
 #include "cuda/products/thin_product.cuh"
 #include "cuda/rpca/robust_pca.cuh"
 
@@ -51,7 +54,8 @@ struct StepElements {
 }  // namespace
 
 template <class T>
-void launch_robust_pca_step(const Launch& launch, const RobustPcaStep<Cuda, T>& step, const Scratch<Cuda>& scratch) {
+void robust_pca_step(const Queue& queue, const RobustPcaStep<Cuda, T>& step, const Scratch<Cuda>& scratch) {
+  const Launch launch(queue);
   detail::check(step.m.cols <= max_thin_product, ErrorCode::invalid_argument, "robust_pca_step of ", step.m.cols,
                 " columns: at most ", max_thin_product);
   detail::check(scratch.bytes >= 8, ErrorCode::invalid_argument,
@@ -65,7 +69,7 @@ void launch_robust_pca_step(const Launch& launch, const RobustPcaStep<Cuda, T>& 
   launch_robust_pca_sum(launch, partial, blocks, step.residual_squared);
 }
 
-template void launch_robust_pca_step(const Launch&, const RobustPcaStep<Cuda, float>&, const Scratch<Cuda>&);
-template void launch_robust_pca_step(const Launch&, const RobustPcaStep<Cuda, double>&, const Scratch<Cuda>&);
+template void robust_pca_step(const Queue&, const RobustPcaStep<Cuda, float>&, const Scratch<Cuda>&);
+template void robust_pca_step(const Queue&, const RobustPcaStep<Cuda, double>&, const Scratch<Cuda>&);
 
 }  // namespace qrane::backend::cuda

@@ -3,8 +3,11 @@
 #pragma once
 
 #include "cuda/queue/launch.hpp"
+#include "vocabulary/small.hpp"
 
 namespace qrane::backend::cuda {
+
+using SmallSvd = backend::SmallSvd<Cuda>;
 
 /// Doubles of SmallSvd::work that either of these needs.
 std::int64_t small_eigen_work(Index n);

@@ -7,6 +7,9 @@
 //
 // Each reads A once, at the speed of memory, for up to four right-hand sides; more take further passes. Sums are in a
 // fixed order.
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/small.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/reduce.cuh"
 
@@ -241,18 +244,20 @@ int most_blocks() { return 2 * multiprocessors(); }
 
 }  // namespace
 
-std::int64_t least_squares_scratch_bytes(Index columns) {
+Index least_squares_scratch_bytes(const Queue& queue, Index columns) {
+  const Launch launch(queue);
   return most_rhs * std::max<Index>(columns, 8) * most_blocks() * 8 + 256;
 }
 std::int32_t max_solve_gram() { return most_columns; }
 
 template <class T>
-void launch_solve_gram(const Launch& launch, const GramSolve<Cuda, T>& task, const Scratch<Cuda>& scratch) {
+void solve_gram(const Queue& queue, const GramSolve<Cuda, T>& task, const Scratch<Cuda>& scratch) {
+  const Launch launch(queue);
   const Index n = task.a.cols;
   detail::check(n > 0 && n <= most_columns, ErrorCode::invalid_argument, "solve_gram of ", n,
                 " columns: this backend takes 1 to ", most_columns);
-  detail::check(scratch.bytes >= least_squares_scratch_bytes(n), ErrorCode::invalid_argument, "solve_gram needs ",
-                least_squares_scratch_bytes(n), " bytes of scratch, got ", scratch.bytes);
+  detail::check(scratch.bytes >= least_squares_scratch_bytes(queue, n), ErrorCode::invalid_argument, "solve_gram needs ",
+                least_squares_scratch_bytes(queue, n), " bytes of scratch, got ", scratch.bytes);
   const bool aligned = is_aligned<width<T>>(task.a);
   const Index step = 32 * width<T>;
   const Index share = (task.a.rows + most_blocks() - 1) / most_blocks();
@@ -275,10 +280,11 @@ void launch_solve_gram(const Launch& launch, const GramSolve<Cuda, T>& task, con
 }
 
 template <class T>
-void launch_residual_squares(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, T>& x,
+void residual_squares(const Queue& queue, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, T>& x,
                              const DeviceMatrix<Cuda, T>& b, double* squares, const Scratch<Cuda>& scratch) {
-  detail::check(scratch.bytes >= least_squares_scratch_bytes(8), ErrorCode::invalid_argument, "residual_squares needs ",
-                least_squares_scratch_bytes(8), " bytes of scratch, got ", scratch.bytes);
+  const Launch launch(queue);
+  detail::check(scratch.bytes >= least_squares_scratch_bytes(queue, 8), ErrorCode::invalid_argument, "residual_squares needs ",
+                least_squares_scratch_bytes(queue, 8), " bytes of scratch, got ", scratch.bytes);
   const bool aligned = is_aligned<width<T>>(a);
   const Index chunks = aligned ? a.rows / width<T> : a.rows;
   const int blocks = static_cast<int>(std::clamp<Index>((chunks + threads - 1) / threads, 1, 4 * most_blocks()));
@@ -303,8 +309,8 @@ void launch_residual_squares(const Launch& launch, const DeviceMatrix<Cuda, T>& 
 std::int32_t max_residual_columns() { return (shared_memory_limit() - 1024) / (8 * most_rhs); }
 
 #define QRANE_INSTANTIATE(T)                                                                                       \
-  template void launch_solve_gram(const Launch&, const GramSolve<Cuda, T>&, const Scratch<Cuda>&);                 \
-  template void launch_residual_squares(const Launch&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&, \
+  template void solve_gram(const Queue&, const GramSolve<Cuda, T>&, const Scratch<Cuda>&);                 \
+  template void residual_squares(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&, \
                                         const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of many small factorizations (BatchUpdate in vocabulary/batch_update.hpp), one block each: R in shared memory
+// Updates of many small factorizations (BatchUpdate in vocabulary/updates.hpp), one block each: R in shared memory
 // by rows, where one warp finds the chain of small transforms (batch_update.cuh), and then Q, a row a thread, with the
 // p numbers that the chain carries along in registers. Q is read and written once. About 4 m n p flops. Here rows that
 // come and columns that go; rows that go: batch_update_rows_out.cu.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/updates.hpp"
 #include "cuda/updates/batch_update_block.cuh"
 
 namespace qrane::backend::cuda {
-namespace batch_update {
+namespace changes {
 namespace {
 
 constexpr std::size_t most_bytes = 110 * 1024;  // two blocks on a multiprocessor
@@ -111,33 +113,34 @@ struct ColumnsOut {
 };
 
 }  // namespace
-}  // namespace batch_update
+}  // namespace changes
 
 template <class T>
-bool takes_batch_update(Index m, Index n, Index p) {
-  using namespace batch_update;
+bool takes_batch_update(const Queue&, Index m, Index n, Index p, T) {
+  using namespace changes;
   if (n > most_cols || p > most_carried || n < 1 || m > (1 << 14)) return false;
   const int carried = p <= most_carried / 2 ? most_carried / 2 : most_carried;
   return sizeof(T) * Space<T>::elements(static_cast<int>(m), static_cast<int>(n), carried, true) <= most_bytes;
 }
 
 template <class T>
-void launch_batch_update(const Launch& launch, const BatchUpdate<Cuda, T>& task) {
-  detail::check(takes_batch_update<T>(task.q.cols > 0 ? task.q.rows : 0, task.r.cols, task.p),
+void batch_update(const Queue& queue, const BatchUpdate<Cuda, T>& task) {
+  const Launch launch(queue);
+  detail::check(takes_batch_update(queue, task.q.cols > 0 ? task.q.rows : 0, task.r.cols, task.p, T{}),
                 ErrorCode::invalid_argument, "batch_update: ", task.p, " rows or columns of matrices of ", task.q.rows,
                 " x ", task.r.cols, " are beyond its limits");
   if (task.p == 0 || task.r.count == 0 || task.r_after.cols == 0) return;
   using Change = typename BatchUpdate<Cuda, T>::Change;
   switch (task.change) {
-    case Change::rows_in: return batch_update::run<batch_update::RowsIn>(launch, task);
+    case Change::rows_in: return changes::run<changes::RowsIn>(launch, task);
     case Change::rows_out: return launch_batch_rows_out(launch, task);
-    default: return batch_update::run<batch_update::ColumnsOut>(launch, task);
+    default: return changes::run<changes::ColumnsOut>(launch, task);
   }
 }
 
-template bool takes_batch_update<float>(Index, Index, Index);
-template bool takes_batch_update<double>(Index, Index, Index);
-template void launch_batch_update(const Launch&, const BatchUpdate<Cuda, float>&);
-template void launch_batch_update(const Launch&, const BatchUpdate<Cuda, double>&);
+template bool takes_batch_update(const Queue&, Index, Index, Index, float);
+template bool takes_batch_update(const Queue&, Index, Index, Index, double);
+template void batch_update(const Queue&, const BatchUpdate<Cuda, float>&);
+template void batch_update(const Queue&, const BatchUpdate<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

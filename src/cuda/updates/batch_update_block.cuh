@@ -7,10 +7,10 @@
 
 #include "cuda/collectives/warp.cuh"
 #include "cuda/updates/batch_update.cuh"
-#include "cuda/updates/batch_update.hpp"
+#include "vocabulary/updates.hpp"
 
 namespace qrane::backend::cuda {
-namespace batch_update {
+namespace changes {
 
 inline constexpr int most_cols = 64, most_carried = 8, most_threads = 256;
 
@@ -149,7 +149,7 @@ void run(const Launch& launch, const BatchUpdate<Cuda, T>& task) {
     of_width(std::integral_constant<int, 2>{});
 }
 
-}  // namespace batch_update
+}  // namespace changes
 
 /// Rows that go: batch_update_rows_out.cu.
 template <class T>

@@ -6,10 +6,12 @@
 // E are the unit vectors of the rows that go. A column of S that has become short (its row carries a rank) is
 // orthogonalized again, by itself, until it keeps its length; one that vanishes is replaced by the unit vector that Q
 // and Z reach the least, with no entry in L. About 12 m n p flops.
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/updates.hpp"
 #include "cuda/updates/batch_update_block.cuh"
 
 namespace qrane::backend::cuda {
-namespace batch_update {
+namespace changes {
 namespace {
 
 /// Sums over the block of P numbers of every thread, in all of them.
@@ -274,11 +276,11 @@ struct RowsOut {
 };
 
 }  // namespace
-}  // namespace batch_update
+}  // namespace changes
 
 template <class T>
 void launch_batch_rows_out(const Launch& launch, const BatchUpdate<Cuda, T>& task) {
-  batch_update::run<batch_update::RowsOut>(launch, task);
+  changes::run<changes::RowsOut>(launch, task);
 }
 
 template void launch_batch_rows_out(const Launch&, const BatchUpdate<Cuda, float>&);

@@ -13,8 +13,9 @@
 //
 // rotate: a thread has a row of X and, in registers, the waves + 1 columns that the fronts stand on; a column is read
 // once and written once for all fronts. Rotations go through shared memory. Bytes: 2 rows heights elements.
-#include "cuda/updates/rotate.hpp"
 
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/rotations.hpp"
 #include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
@@ -218,20 +219,22 @@ void for_waves(Index waves, Body&& body) {
 }  // namespace
 
 template <class T>
-void launch_make_rotations(const Launch& launch, const Rotations<Cuda, T>& task) {
+void make_rotations(const Queue& queue, const Rotations<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.heights < 1) return;
   for_waves(task.strip.rows, [&](auto waves) {
     constexpr int w = decltype(waves)::value;
     if constexpr (w == 1)
       make_front_kernel<T><<<1, front_threads, 0, launch.stream>>>(launch.condition, task);
     else
-      make_rotations_kernel<T, w> < <<1, w * w<32 ? 32 : w * w, 0, launch.stream>>>(launch.condition, task);
+      make_rotations_kernel<T, w><<<1, (w * w < 32 ? 32 : w * w), 0, launch.stream>>>(launch.condition, task);
   });
   check_launch("make_rotations kernel");
 }
 
 template <class T>
-void launch_rotate(const Launch& launch, const Rotate<Cuda, T>& task) {
+void rotate(const Queue& queue, const Rotate<Cuda, T>& task) {
+  const Launch launch(queue);
   if (task.heights < 1 || task.x.rows == 0) return;
   const unsigned blocks = static_cast<unsigned>((task.x.rows + rotate_threads - 1) / rotate_threads);
   for_waves(task.waves, [&](auto waves) {
@@ -240,9 +243,9 @@ void launch_rotate(const Launch& launch, const Rotate<Cuda, T>& task) {
   check_launch("rotate kernel");
 }
 
-template void launch_make_rotations(const Launch&, const Rotations<Cuda, float>&);
-template void launch_make_rotations(const Launch&, const Rotations<Cuda, double>&);
-template void launch_rotate(const Launch&, const Rotate<Cuda, float>&);
-template void launch_rotate(const Launch&, const Rotate<Cuda, double>&);
+template void make_rotations(const Queue&, const Rotations<Cuda, float>&);
+template void make_rotations(const Queue&, const Rotations<Cuda, double>&);
+template void rotate(const Queue&, const Rotate<Cuda, float>&);
+template void rotate(const Queue&, const Rotate<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chain of orthogonal blocks applied from the right to the rows of X, in one launch (Sweep in
-// vocabulary/kernels.hpp).
+// vocabulary/updates.hpp).
 //
 // A warp owns 16 rows from the first block to the last. In registers it has the carry, the columns J of X that the
 // block at hand stands on, and those of the next block, which are on their way; a product's result lies as the next
@@ -18,8 +18,10 @@
 // Flops: 2 rows (32 + p)^2 per block, on tensor cores, p rounded up to a multiple of 8, a power of two of them.
 #include <cuda_pipeline_primitives.h>
 
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/updates.hpp"
 #include "cuda/collectives/tile_mma.cuh"
-#include "cuda/updates/sweep.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -277,12 +279,13 @@ void run_by_carry(const Launch& launch, const Sweep<Cuda, T>& task, double* chai
 
 }  // namespace
 
-template <>
-void launch_sweep(const Launch& launch, const Sweep<Cuda, double>& task) {
+void sweep(const Queue& queue, const Sweep<Cuda, double>& task) {
+  const Launch launch(queue);
   run_by_carry(launch, task, task.h);
 }
 
-void launch_wide_sweep(const Launch& launch, const WideSweep<Cuda, float>& task) {
+void wide_sweep(const Queue& queue, const WideSweep<Cuda, float>& task) {
+  const Launch launch(queue);
   run_by_carry<float>(launch, task.sweep, task.h);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows in and out of small factorizations of which R and d are kept (RowUpdate in vocabulary/kernels.hpp): one block
+// Rows in and out of small factorizations of which R and d are kept (RowUpdate in vocabulary/updates.hpp): one block
 // per matrix, [R d] in shared memory, by rows, from the first row that comes to the last that goes.
 //
 // A row in is a chain of n rotations, each of which needs the row as the one before left it: one warp takes it, columns
@@ -9,6 +9,9 @@
 // and every column of R is a thread's. d follows with the rotations kept, a thread per right-hand side. What would
 // overflow or vanish when squared is scaled by powers of two first: whole columns where any number is extreme, each
 // rotation's two numbers where cancellation has made them so.
+#include "cuda/reach.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/updates.hpp"
 #include "cuda/updates/rotation.cuh"
 
 namespace qrane::backend::cuda {
@@ -367,7 +370,8 @@ void run(const Launch& launch, const RowUpdate<Cuda, T>& task) {
 }  // namespace
 
 template <class T>
-void launch_update_rows(const Launch& launch, const RowUpdate<Cuda, T>& task) {
+void update_rows(const Queue& queue, const RowUpdate<Cuda, T>& task) {
+  const Launch launch(queue);
   const Index n = task.r.cols, rows = task.rows_in.rows + task.rows_out.rows;
   detail::check(n <= max_update_cols, ErrorCode::invalid_argument, "update_rows: ", n, " columns, at most ",
                 max_update_cols, " are possible");
@@ -379,7 +383,7 @@ void launch_update_rows(const Launch& launch, const RowUpdate<Cuda, T>& task) {
   run<T, 4>(launch, task);
 }
 
-template void launch_update_rows(const Launch&, const RowUpdate<Cuda, float>&);
-template void launch_update_rows(const Launch&, const RowUpdate<Cuda, double>&);
+template void update_rows(const Queue&, const RowUpdate<Cuda, float>&);
+template void update_rows(const Queue&, const RowUpdate<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

@@ -19,11 +19,11 @@ void project_batch(Factorization<B, T>& f, const backend::DeviceMatrix<B, T>& y,
                    const backend::DeviceMatrix<B, T>& projected) {
   using namespace backend;
   if (f.plan().q == QForm::thin) {
-    f.queue().gemm(Op::transpose, Op::none, T(1), f.q(), y, T(0), projected);
+    gemm(f.queue(), Op::transpose, Op::none, T(1), f.q(), y, T(0), projected);
     return;
   }
   f.apply(Op::transpose, y);
-  f.queue().copy(y.block(0, 0, f.k(), y.cols), projected, Part::all);
+  copy(f.queue(), y.block(0, 0, f.k(), y.cols), projected, Part::all);
 }
 
 /// The ranks of all matrices; solves again on the host what `x` does not have right.
@@ -32,7 +32,7 @@ std::vector<Index> judge_batch(Factorization<B, T>& f, const backend::DeviceMatr
                                const backend::DeviceMatrix<B, T>& x, const SolveOptions& options, double tolerance) {
   const Index m = f.plan().rows, n = f.plan().cols, k = f.k(), count = f.plan().count;
   TemporaryBatch<B, T> r(f.queue(), k, n, count);
-  f.queue().copy(f.r_source(), r.matrices, backend::Part::upper);
+  copy(f.queue(), f.r_source(), r.matrices, backend::Part::upper);
   const HostMatrix all = to_host_matrix<B, T>(f.queue(), r.memory.matrix);
   std::vector<Index> ranks;
   for (Index i = 0; i < count; ++i) {
@@ -72,8 +72,8 @@ std::vector<Index> solve_batch(Factorization<B, T>& f, const BatchView<const T>&
   load_batch<B, T>(f.queue(), b, y.matrices);
   project_batch(f, y.matrices, projected.matrices);
   if (m >= n) {
-    f.queue().copy(projected.matrices, solution.matrices, Part::all);
-    f.queue().trsm(backend::Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1),
+    copy(f.queue(), projected.matrices, solution.matrices, Part::all);
+    trsm(f.queue(), backend::Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1),
                    f.r_source().block(0, 0, k, k), solution.matrices);
   }
   std::vector<Index> ranks;

@@ -16,7 +16,7 @@ namespace qrane::dense {
 template <class B, class T, class F>
 void solve_triangle(F& f, backend::Op op, const backend::DeviceMatrix<B, T>& y) {
   const Index k = f.k();
-  f.queue().trsm(backend::Side::left, backend::Triangle::upper, op, backend::Diagonal::non_unit, T(1),
+  trsm(f.queue(), backend::Side::left, backend::Triangle::upper, op, backend::Diagonal::non_unit, T(1),
                  f.r_source().block(0, 0, k, k), y);
 }
 
@@ -28,7 +28,7 @@ backend::DeviceMatrix<B, T> project(Factorization<B, T>& f, const backend::Devic
   detail::check(f.plan().q != QForm::none, ErrorCode::unavailable,
                 "this needs Q, but the factorization was made with QForm::none");
   if (f.plan().q == QForm::thin) {
-    f.queue().gemm(Op::transpose, Op::none, T(1), f.q(), b, T(0), small);
+    gemm(f.queue(), Op::transpose, Op::none, T(1), f.q(), b, T(0), small);
     return small;
   }
   f.apply(Op::transpose, b);
@@ -66,7 +66,7 @@ Solution<T> solve_projected(F& f, RankView<B, T>& rank, const plan::DeviceProfil
   } else if (m < n) {
     solve_least_norm<B, T>(f.queue(), profile, f.r_source(), y, x.matrix);
   } else {
-    f.queue().copy(y, x.matrix, Part::all);
+    copy(f.queue(), y, x.matrix, Part::all);
     solve_triangle<B, T>(f, Op::none, x.matrix);
   }
   out.x = export_matrix<B, T>(f.queue(), x.matrix, where);
@@ -116,11 +116,11 @@ void multiply_q(Factorization<B, T>& f, const Matrix<T>& small, const backend::D
   if (f.plan().q == QForm::thin) {
     Temporary<B, T> s(f.queue(), small.rows(), small.cols());
     load<B, T>(f.queue(), small.view(), s.matrix);
-    f.queue().gemm(Op::none, Op::none, T(1), f.q(), s.matrix, T(0), out);
+    gemm(f.queue(), Op::none, Op::none, T(1), f.q(), s.matrix, T(0), out);
     f.queue().synchronize();
     return;
   }
-  f.queue().fill(out, T(0), T(0));
+  fill(f.queue(), out, T(0), T(0));
   load<B, T>(f.queue(), small.view(), out.block(0, 0, small.rows(), small.cols()));
   lift(f, out);
 }

@@ -5,7 +5,7 @@
 //
 // A's digits are float's, eps = 2^-24. The normal equations in double lose kappa² 2^-53 of x, a Householder
 // factorization in float kappa 2^-24: below kappa = 2^29 the former is the more accurate. The guard of Cholesky QR
-// (guarded_cholesky in vocabulary/kernels.hpp) bounds kappa of the column-scaled A from above on the device and sees A
+// (guarded_cholesky in vocabulary/guard.hpp) bounds kappa of the column-scaled A from above on the device and sees A
 // alone: a consistent system does not trip it. The limit 2e8 on a bound that is 3 to 8 times kappa lets in what float
 // data can mean at all (kappa to about 1 / eps); float's own loss in the worst direction is total there. Double data
 // has no wider arithmetic to do this in, and goes through Q. Where R may have lost rank to the tolerance it is pivoted
@@ -24,12 +24,7 @@
 
 namespace qrane::dense {
 
-template <class B, class T>
-concept HasGramSolve = requires(typename B::Queue& queue, const backend::GramSolve<B, T>& task,
-                                const backend::Scratch<B>& scratch) {
-  queue.solve_gram(task, scratch);
-  queue.max_solve_gram();
-};
+using backend::least_squares_scratch_bytes;
 
 constexpr double guard_limit = 2e8;
 
@@ -55,8 +50,7 @@ struct GramLeastSquares {
     y = carver.template matrix<double>(cols, nrhs);
     constexpr Index most_scratch = Index{64} << 20;
     scratch.bytes = std::max<Index>(std::min<Index>(most_scratch, 16 * rows * cols), 32 * cols * 8) + 65536;
-    if constexpr (HasGramSolve<B, T>)
-      scratch.bytes = std::max(scratch.bytes, Index{queue.least_squares_scratch_bytes(cols)});
+    scratch.bytes = std::max(scratch.bytes, least_squares_scratch_bytes(queue, cols));
     scratch.data = carver.template take<std::byte>(scratch.bytes);
   }
 };
@@ -66,8 +60,8 @@ template <class B, class T>
 void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>& work,
                          const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& b,
                          const backend::DeviceMatrix<B, T>& x) {
-  queue.fill(backend::DeviceMatrix<B, T>{cast_pointer<T>(work.failed), 1, 1, 1, 0, 1}, T(0), T(0));
-  queue.gram(a, work.gram, work.scratch);
+  fill(queue, backend::DeviceMatrix<B, T>{cast_pointer<T>(work.failed), 1, 1, 1, 0, 1}, T(0), T(0));
+  gram(queue, a, work.gram, work.scratch);
   backend::GuardedCholesky<B, T> cholesky;
   cholesky.gram = work.gram;
   cholesky.r = work.r;
@@ -76,7 +70,7 @@ void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>&
   cholesky.condition = work.facts + 2;
   cholesky.limit = guard_limit;
   cholesky.rounding = 0x1p-53;
-  queue.guarded_cholesky(cholesky);
+  guarded_cholesky(queue, cholesky);
   backend::GramSolve<B, T> solve;
   solve.a = a;
   solve.b = b;
@@ -85,8 +79,8 @@ void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>&
   solve.x = x;
   solve.y = work.y;
   solve.facts = work.facts;
-  queue.solve_gram(solve, work.scratch);
-  queue.residual_squares(a, x, b, work.facts + work.first_square, work.scratch);
+  solve_gram(queue, solve, work.scratch);
+  residual_squares(queue, a, x, b, work.facts + work.first_square, work.scratch);
 }
 
 /// Nothing where A is too ill-conditioned for this way. a, b: device, column-major.
@@ -95,7 +89,7 @@ std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue
                                                         Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
                                                         const backend::DeviceMatrix<B, T>& b,
                                                         const SolveOptions& options,
-                                                        Memory where) requires HasGramSolve<B, T> {
+                                                        Memory where) {
   const Index m = a.rows, n = a.cols, nrhs = b.cols;
   Carver<B> sizes;
   const GramLeastSquares<B, T> counted(sizes, queue, m, n, nrhs);
@@ -118,7 +112,7 @@ std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue
   const double tolerance = options.tolerance >= 0 ? options.tolerance : default_tolerance<T>(m, n);
   if (!(facts[1] * tolerance < 1)) {  // a bound, not an estimate: below that no pivoted look is needed
     PivotedMatrix<B, double> pivoted(queue, n, n, n, false);
-    queue.copy(work.r, pivoted.a(), backend::Part::upper);
+    copy(queue, work.r, pivoted.a(), backend::Part::upper);
     pivoted.run(tolerance, false);
     out.solution.rank = pivoted.rank();
     refuse_deficient(options, out.solution.rank, n, tolerance, facts[0]);
@@ -127,8 +121,8 @@ std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue
       wide.limits = queue.limits(double{});
       const Matrix<double> wide_x =
           solve_pivoted<B, double>(queue, wide, pivoted, out.solution.rank, work.y, options.least_norm, Memory::device);
-      queue.narrow(as_device<B>(wide_x.view()), device_x, backend::Part::all);
-      queue.residual_squares(a, device_x, b, work.facts + work.first_square, work.scratch);
+      narrow(queue, as_device<B>(wide_x.view()), device_x, backend::Part::all);
+      residual_squares(queue, a, device_x, b, work.facts + work.first_square, work.scratch);
       queue.download(work.facts, facts.data(), work.facts_count);
     }
   }

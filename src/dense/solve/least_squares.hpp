@@ -19,12 +19,12 @@ namespace qrane::dense {
 template <class B, class T>
 Matrix<double> fused_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
                                     const backend::DeviceMatrix<B, T>& x,
-                                    const backend::DeviceMatrix<B, T>& b) requires HasGramSolve<B, T> {
+                                    const backend::DeviceMatrix<B, T>& b) {
   Matrix<double> norms = Matrix<double>::host(b.cols, 1);
-  const Index scratch_bytes = queue.least_squares_scratch_bytes(8), result_bytes = (b.cols * 8 + 255) / 256 * 256;
+  const Index scratch_bytes = least_squares_scratch_bytes(queue, 8), result_bytes = (b.cols * 8 + 255) / 256 * 256;
   const Buffer<B> memory(queue, result_bytes + scratch_bytes);
   const backend::Scratch<B> scratch{memory.template as<std::byte>(result_bytes), scratch_bytes};
-  queue.residual_squares(a, x, b, memory.template as<double>(), scratch);
+  residual_squares(queue, a, x, b, memory.template as<double>(), scratch);
   queue.download(memory.template as<double>(), norms.data(), b.cols);
   for (Index c = 0; c < b.cols; ++c) {
     const double square = norms.data()[c];
@@ -39,13 +39,13 @@ Matrix<double> general_residual_norms(typename B::Queue& queue, const backend::D
                                       const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& r) {
   using backend::Op;
   Matrix<double> norms = Matrix<double>::host(r.cols, 1);
-  if (a.cols > 0) queue.gemm(Op::none, Op::none, T(-1), a, x, T(1), r);
+  if (a.cols > 0) gemm(queue, Op::none, Op::none, T(-1), a, x, T(1), r);
   const Index scratch_bytes = Index{1} << 20;
   const Buffer<B> memory(queue, r.cols * 8 + 256 + scratch_bytes);
   const backend::Scratch<B> scratch{memory.template as<std::byte>((r.cols * 8 + 255) / 256 * 256), scratch_bytes};
   const auto sums = memory.template as<double>();
   const auto measure = [&](const backend::DeviceMatrix<B, T>& a) {
-    for (Index c = 0; c < a.cols; ++c) queue.sum_squares(a.columns(c, 1), sums + c, scratch);
+    for (Index c = 0; c < a.cols; ++c) sum_squares(queue, a.columns(c, 1), sums + c, scratch);
     queue.download(sums, norms.data(), a.cols);
   };
   if (r.cols == 0) return norms;
@@ -53,14 +53,14 @@ Matrix<double> general_residual_norms(typename B::Queue& queue, const backend::D
   const double largest = *std::max_element(norms.data(), norms.data() + r.cols);
   double scale = 1;
   if (!(largest < 1e290) || largest < 1e-290) {  // squares near an end of double's range: again, scaled to about 1
-    queue.max_abs(r, sums, scratch);
+    max_abs(queue, r, sums, scratch);
     double most = 0;
     queue.download(sums, &most, 1);
     if (most > 0 && std::isfinite(most)) {
       scale = std::ldexp(1.0, std::clamp(-std::ilogb(most), -1000, sizeof(T) == 4 ? 100 : 1000));
       Temporary<B, T> identity(queue, r.cols, r.cols), scaled(queue, r.rows, r.cols);
-      queue.fill(identity.matrix, T(0), static_cast<T>(scale));
-      queue.gemm(Op::none, Op::none, T(1), r, identity.matrix, T(0), scaled.matrix);
+      fill(queue, identity.matrix, T(0), static_cast<T>(scale));
+      gemm(queue, Op::none, Op::none, T(1), r, identity.matrix, T(0), scaled.matrix);
       measure(scaled.matrix);
       queue.synchronize();
     }
@@ -73,16 +73,15 @@ Matrix<double> general_residual_norms(typename B::Queue& queue, const backend::D
 template <class B, class T>
 Matrix<double> residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
                               const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b) {
-  if constexpr (HasGramSolve<B, T>) {
-    constexpr Index most_rhs = 16, most_cols = 1024;  // past that products are faster
-    if (b.cols > 0 && b.cols <= most_rhs && a.rows > 0 && a.cols <= most_cols) {
-      Matrix<double> norms = fused_residual_norms<B, T>(queue, a, x, b);
-      if (std::all_of(norms.data(), norms.data() + b.cols, [](double norm) { return norm >= 0; })) return norms;
-    }
+  constexpr Index most_rhs = 16, most_cols = 1024;  // past that products are faster
+  const Index widest = std::min<Index>(most_cols, queue.limits(T{}).max_residual_columns);
+  if (widest > 0 && a.cols <= widest && a.rows > 0 && b.cols > 0 && b.cols <= most_rhs) {
+    Matrix<double> norms = fused_residual_norms<B, T>(queue, a, x, b);
+    if (std::all_of(norms.data(), norms.data() + b.cols, [](double norm) { return norm >= 0; })) return norms;
   }
-  const Temporary<B, T> copy(queue, b.rows, b.cols);
-  queue.copy(b, copy.matrix, backend::Part::all);
-  Matrix<double> norms = general_residual_norms<B, T>(queue, a, x, copy.matrix);
+  const Temporary<B, T> residual(queue, b.rows, b.cols);
+  copy(queue, b, residual.matrix, backend::Part::all);
+  Matrix<double> norms = general_residual_norms<B, T>(queue, a, x, residual.matrix);
   queue.synchronize();
   return norms;
 }
@@ -98,7 +97,7 @@ Solution<T> solve_transposed(Factorization<B, T>& f, RankView<B, T>& rank, const
   out.full = m;
   out.condition = rank.condition;
   Temporary<B, T> x(f.queue(), n, b.cols);
-  f.queue().fill(x.matrix, T(0), T(0));
+  fill(f.queue(), x.matrix, T(0), T(0));
   const DeviceMatrix<B, T> top = x.matrix.block(0, 0, m, b.cols);
   out.rank = rank.decide(tolerance);
   refuse_deficient(options, out.rank, out.full, tolerance, out.condition);
@@ -110,7 +109,7 @@ Solution<T> solve_transposed(Factorization<B, T>& f, RankView<B, T>& rank, const
                                                             to_host_matrix<B, T>(f.queue(), b), options.least_norm));
     load<B, T>(f.queue(), w.view(), top);
   } else {
-    f.queue().copy(b, top, Part::all);
+    copy(f.queue(), b, top, Part::all);
     solve_triangle(f, Op::transpose, top);
   }
   lift(f, x.matrix);
@@ -161,13 +160,11 @@ std::optional<LeastSquaresResult<T>> try_gram(typename B::Queue& queue, const pl
                                               Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
                                               const backend::DeviceMatrix<B, T>& b, const LeastSquaresOptions& options,
                                               Memory where) {
-  if constexpr (HasGramSolve<B, T> && sizeof(T) == 4) {
-    constexpr Index most_rhs = 32;  // each four are one more pass over A
-    const Index n = a.cols, widest = std::min<Index>(queue.max_solve_gram(), profile.limits.max_cholesky);
-    if (options.algorithm == Algorithm::automatic && n > 0 && n <= widest && a.rows >= 2 * n && b.cols > 0 &&
-        b.cols <= most_rhs)
-      return gram_least_squares<B, T>(queue, profile, kept, a, b, options.solve, where);
-  }
+  constexpr Index most_rhs = 32;  // each four are one more pass over A
+  const Index n = a.cols, widest = std::min(profile.limits.max_solve_gram, profile.limits.max_cholesky);
+  if (sizeof(T) == 4 && options.algorithm == Algorithm::automatic && n > 0 && n <= widest && a.rows >= 2 * n &&
+      b.cols > 0 && b.cols <= most_rhs)
+    return gram_least_squares<B, T>(queue, profile, kept, a, b, options.solve, where);
   return std::nullopt;
 }
 
@@ -194,7 +191,7 @@ LeastSquaresResult<T> least_squares(typename B::Queue& queue, const plan::Device
     Options wish;
     wish.algorithm = options.algorithm;
     const Temporary<B, T> transposed(queue, n, m);
-    queue.transpose(matrix.matrix, transposed.matrix);
+    transpose(queue, matrix.matrix, transposed.matrix);
     auto f = kept.template factorization<T>(queue, profile, n, m, wish);
     f->run(transposed.matrix);
     RankView<B, T> rank(*f);

@@ -123,17 +123,17 @@ TriangleFacts triangle_facts(typename B::Queue& queue, const backend::DeviceMatr
   if (k > widest_on_host) {
     constexpr Index columns = 16;  // a solve takes as long with one
     const Temporary<B, T> square(queue, k, k), x(queue, k, columns), y(queue, k, columns);
-    queue.copy(r.block(0, 0, k, k), square.matrix, Part::upper);
+    copy(queue, r.block(0, 0, k, k), square.matrix, Part::upper);
     const auto solve = [&](Op op) {
       return [&, op](const DeviceMatrix<B, T>& v) {
-        queue.trsm(backend::Side::left, Triangle::upper, op, Diagonal::non_unit, T(1), square.matrix, v);
+        trsm(queue, backend::Side::left, Triangle::upper, op, Diagonal::non_unit, T(1), square.matrix, v);
       };
     };
     const auto multiply = [&](Op op) {
       return [&, op](const DeviceMatrix<B, T>& v) {
         const DeviceMatrix<B, T> product = y.matrix.columns(0, v.cols);
-        queue.gemm(op, Op::none, T(1), square.matrix, v, T(0), product);
-        queue.copy(product, v, Part::all);
+        gemm(queue, op, Op::none, T(1), square.matrix, v, T(0), product);
+        copy(queue, product, v, Part::all);
       };
     };
     const NormEstimates norms = estimate_norms<B, T>(queue, x.matrix, multiply(Op::none), multiply(Op::transpose));
@@ -159,8 +159,7 @@ class RankView {
 
   /// Whether pivoting happens on the device: the way over the host is cheap for small triangles only.
   bool on_device() const {
-    constexpr Index widest = std::is_same_v<B, backend::Cpu> ? widest_on_host : 64;
-    return k() > widest && HasPivotedFactor<B, T>;
+    return k() > queue_->limits(T{}).host_pivot_cols;
   }
 
   /// k x n, on the host.
@@ -174,9 +173,9 @@ class RankView {
   }
   PivotedMatrix<B, T>& device_pivot() {
     if (!device_) {
-      const bool randomized = HasGatherColumns<B, T> && r_.rows > widest_exact_pivoting;
+      const bool randomized = r_.rows > widest_exact_pivoting;
       device_ = std::make_unique<PivotedMatrix<B, T>>(*queue_, r_.rows, r_.cols, r_.rows, randomized);
-      queue_->copy(r_, device_->a(), backend::Part::upper);
+      copy(*queue_, r_, device_->a(), backend::Part::upper);
       device_->run(0, false);
     }
     return *device_;
@@ -219,13 +218,13 @@ void solve_least_norm(typename B::Queue& queue, const plan::DeviceProfile& profi
   const Index k = r.rows, n = r.cols;
   Factorization<B, T> z(queue, plan::make_plan(profile, n, k, 1, sizeof(T), Options{}));
   const Temporary<B, T> upper(queue, k, n), transposed(queue, n, k);
-  queue.copy(r, upper.matrix, Part::upper);
-  queue.transpose(upper.matrix, transposed.matrix);
+  copy(queue, r, upper.matrix, Part::upper);
+  transpose(queue, upper.matrix, transposed.matrix);
   z.run(transposed.matrix);
-  queue.fill(x, T(0), T(0));
+  fill(queue, x, T(0), T(0));
   const DeviceMatrix<B, T> top = x.block(0, 0, k, x.cols);
-  queue.copy(y.block(0, 0, k, x.cols), top, Part::all);
-  queue.trsm(backend::Side::left, Triangle::upper, Op::transpose, Diagonal::non_unit, T(1),
+  copy(queue, y.block(0, 0, k, x.cols), top, Part::all);
+  trsm(queue, backend::Side::left, Triangle::upper, Op::transpose, Diagonal::non_unit, T(1),
              z.r_source().block(0, 0, k, k), top);
   z.apply(Op::none, x);
   queue.synchronize();
@@ -240,13 +239,13 @@ Matrix<T> solve_pivoted(typename B::Queue& queue, const plan::DeviceProfile& pro
   const Index n = f.packed().cols;
   f.apply(Op::transpose, y);
   const Temporary<B, T> x(queue, n, y.cols);
-  queue.fill(x.matrix, T(0), T(0));
+  fill(queue, x.matrix, T(0), T(0));
   const DeviceMatrix<B, T> leading = x.matrix.block(0, 0, rank, y.cols);
   if (rank > 0 && y.cols > 0 && least_norm && rank < n) {
     solve_least_norm<B, T>(queue, profile, f.packed().block(0, 0, rank, n), y, x.matrix);
   } else if (rank > 0 && y.cols > 0) {
-    queue.copy(y.block(0, 0, rank, y.cols), leading, Part::all);
-    queue.trsm(backend::Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1),
+    copy(queue, y.block(0, 0, rank, y.cols), leading, Part::all);
+    trsm(queue, backend::Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1),
                f.packed().block(0, 0, rank, rank), leading);
   }
   Matrix<T> pivoted = Matrix<T>::host(n, y.cols), out = Matrix<T>::host(n, y.cols);

@@ -16,6 +16,8 @@
 
 namespace qrane::dense {
 
+using backend::small_svd_work;
+
 inline HostMatrix transposed(const HostMatrix& a) {
   HostMatrix out(a.cols, a.rows);
   for (Index j = 0; j < a.cols; ++j)
@@ -34,17 +36,6 @@ Matrix<T> place(typename B::Queue& queue, const HostMatrix& a, Memory where) {
   return out;
 }
 
-template <class Queue, class B>
-concept HasSmallSvd = requires(Queue& q, const backend::SmallSvd<B>& task) {
-  q.small_svd(task);
-  { q.max_small_svd() } -> std::convertible_to<Index>;
-};
-template <class Queue, class B, class T>
-concept HasMultiplyFull = requires(Queue& q, backend::DeviceMatrix<B, T> a, backend::DeviceMatrix<B, double> w) {
-  q.multiply_full(a, w, a);
-  { q.max_multiply_full() } -> std::convertible_to<Index>;
-};
-
 /// The SVD of a tall matrix on its way: A = U diag(sigma) Vᵀ.
 template <class B, class T>
 class TallSvd {
@@ -60,13 +51,10 @@ class TallSvd {
 
   /// Leaves a result that failed() may have to take back.
   void run() {
-    if constexpr (HasSmallSvd<Queue, B>) {
-      if (a_.cols > 0 && a_.cols <= queue_.max_small_svd()) {
-        run_on_device();
-        return;
-      }
-    }
-    run_on_host();
+    if (a_.cols > 0 && a_.cols <= queue_.limits(T{}).max_small_svd)
+      run_on_device();
+    else
+      run_on_host();
   }
 
   /// Waits; true when run() was to be done by run_again().
@@ -93,11 +81,11 @@ class TallSvd {
     }
     return narrowed(backend::DeviceMatrix<B, double>{sigma_, a_.cols, 1, a_.cols, 0, 1}, where);
   }
-  /// V (`transpose`: Vᵀ), n x n, where wanted.
-  Matrix<T> v(bool transpose, Memory where) {
-    if (on_host_) return place<B, T>(queue_, transpose ? small_.vt : transposed(small_.vt), where);
-    if (!transpose) return narrowed(v_, where);
-    queue_.transpose(v_, product_);  // which is done with
+  /// V (`vt`: Vᵀ), n x n, where wanted.
+  Matrix<T> v(bool vt, Memory where) {
+    if (on_host_) return place<B, T>(queue_, vt ? small_.vt : transposed(small_.vt), where);
+    if (!vt) return narrowed(v_, where);
+    transpose(queue_, v_, product_);  // which is done with
     return narrowed(product_, where);
   }
 
@@ -105,86 +93,78 @@ class TallSvd {
   Matrix<T> narrowed(const backend::DeviceMatrix<B, double>& a, Memory where) {
     if (where == Memory::device) {
       Matrix<T> out = device_matrix<B, T>(queue_, a.rows, a.cols);
-      queue_.narrow(a, as_device<B>(out.view()), backend::Part::all);
+      narrow(queue_, a, as_device<B>(out.view()), backend::Part::all);
       return out;
     }
     Temporary<B, T> out(queue_, a.rows, a.cols);
-    queue_.narrow(a, out.matrix, backend::Part::all);
+    narrow(queue_, a, out.matrix, backend::Part::all);
     return export_matrix<B, T>(queue_, out.matrix, where);
   }
 
   void run_on_device() {
-    if constexpr (HasSmallSvd<Queue, B>) {
-      const Index n = a_.cols;
-      const auto carve = [&](Carver<B>& carver) {
-        for (auto* w : {&r_, &v_, &product_}) *w = carver.template matrix<double>(n, n);
-        sigma_ = carver.template take<double>(n);
-        work_ = carver.template take<double>(queue_.small_svd_work(n));
-        failed_ = carver.template take<std::int32_t>(8);
-        scratch_.bytes = takes_gram() ? std::clamp(8 * a_.rows * n, Index{1} << 20, plenty) : 0;
-        scratch_.data = carver.template take<std::byte>(scratch_.bytes);
-      };
-      Carver<B> sizes;
-      carve(sizes);
-      memory_.emplace(kept_.memory(queue_, sizes.used()));
-      Carver<B> carver((*memory_)->template as<std::byte>());
-      carve(carver);
-      doubtful_ = takes_gram();
-      if (doubtful_)
-        through_gram();
-      else
-        through_r();
-    }
+    const Index n = a_.cols;
+    const auto carve = [&](Carver<B>& carver) {
+      for (auto* w : {&r_, &v_, &product_}) *w = carver.template matrix<double>(n, n);
+      sigma_ = carver.template take<double>(n);
+      work_ = carver.template take<double>(small_svd_work(queue_, n));
+      failed_ = carver.template take<std::int32_t>(8);
+      scratch_.bytes = takes_gram() ? std::clamp(8 * a_.rows * n, Index{1} << 20, plenty) : 0;
+      scratch_.data = carver.template take<std::byte>(scratch_.bytes);
+    };
+    Carver<B> sizes;
+    carve(sizes);
+    memory_.emplace(kept_.memory(queue_, sizes.used()));
+    Carver<B> carver((*memory_)->template as<std::byte>());
+    carve(carver);
+    doubtful_ = takes_gram();
+    if (doubtful_)
+      through_gram();
+    else
+      through_r();
   }
 
-  static constexpr bool has_gram_way = sizeof(T) == 4 && HasSmallSvd<Queue, B> && HasMultiplyFull<Queue, B, T>;
   static constexpr Index plenty = Index{1} << 26;  // of partial Gram matrices
 
   bool takes_gram() const {
-    if constexpr (has_gram_way)
-      return options_.algorithm == Algorithm::automatic && a_.cols <= queue_.max_multiply_full();
-    return false;
+    return sizeof(T) == 4 && options_.algorithm == Algorithm::automatic &&
+           a_.cols <= queue_.limits(T{}).max_multiply_full;
   }
 
   void through_gram() {
-    if constexpr (has_gram_way) {
-      queue_.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
-      queue_.gram(a_, r_, scratch_);
-      backend::SmallSvd<B> task = small_task();
-      task.gram = true;
-      task.most_condition = 1e4;
-      task.accuracy = 0x1p-40;  // U has V's errors times the condition number
-      task.failed = failed_;
-      if (options_.vectors) {
-        task.product = backend::SmallSvd<B>::Product::whiten;
-        task.result = product_;
-      }
-      queue_.small_svd(task);
-      if (options_.vectors) queue_.multiply_full(a_, product_, as_device<B>(u_.view()));
+    fill(queue_, backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
+    gram(queue_, a_, r_, scratch_);
+    backend::SmallSvd<B> task = small_task();
+    task.gram = true;
+    task.most_condition = 1e4;
+    task.accuracy = 0x1p-40;  // U has V's errors times the condition number
+    task.failed = failed_;
+    if (options_.vectors) {
+      task.product = backend::SmallSvd<B>::Product::whiten;
+      task.result = product_;
     }
+    small_svd(queue_, task);
+    if (options_.vectors) multiply_full(queue_, a_, product_, as_device<B>(u_.view()));
   }
 
   void through_r() {
-    if constexpr (HasSmallSvd<Queue, B>) {
-      auto f = factorization();
-      f->run(a_);
-      queue_.widen(f->r_source(), r_);
-      backend::SmallSvd<B> task = small_task();
-      if (options_.vectors) {
-        queue_.fill(backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
-        task.u = product_;
-        task.most_condition = backend::SmallSvd<B>::orthonormal_to;
-        task.failed = failed_;
-      }
-      queue_.small_svd(task);
-      if (options_.vectors) {
-        lift_u(*f);
-        std::int32_t deficient = 0;
-        queue_.download(failed_, &deficient, 1);
-        if (deficient != 0) finish_on_host(*f);
-      }
-      f.keep();
+    auto f = factorization();
+    f->run(a_);
+    widen(queue_, f->r_source(), r_);
+    backend::SmallSvd<B> task = small_task();
+    if (options_.vectors) {
+      fill(queue_, backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
+      task.u = product_;
+      task.most_condition = backend::SmallSvd<B>::orthonormal_to;
+      task.failed = failed_;
     }
+    small_svd(queue_, task);
+    if (options_.vectors) {
+      lift_u(*f);
+      std::int32_t deficient = 0;
+      queue_.download(failed_, &deficient, 1);
+      if (deficient != 0) finish_on_host(*f);
+    }
+    f.keep();
   }
 
   backend::SmallSvd<B> small_task() const {
@@ -212,14 +192,14 @@ class TallSvd {
     const Index n = a_.cols;
     const Mat u = as_device<B>(u_.view());
     if (f.keeps_reflectors()) {
-      queue_.fill(u, T(0), T(0));
-      queue_.narrow(product_, u.block(0, 0, n, n), backend::Part::all);
+      fill(queue_, u, T(0), T(0));
+      narrow(queue_, product_, u.block(0, 0, n, n), backend::Part::all);
       lift(f, u);
       return;
     }
     const Mat small{cast_pointer<T>(r_.data), n, n, n, 0, 1};  // small_svd is done with R
-    queue_.narrow(product_, small, backend::Part::all);
-    queue_.gemm(Op::none, Op::none, T(1), f.q(), small, T(0), u);
+    narrow(queue_, product_, small, backend::Part::all);
+    gemm(queue_, Op::none, Op::none, T(1), f.q(), small, T(0), u);
   }
 
   void run_on_host() {
@@ -299,7 +279,7 @@ Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>
     out.u = hand_over<B, T>(queue, tall.u(), where);
   } else if (options.vectors) {  // Aᵀ = U S Vᵀ, so A = V S Uᵀ
     Matrix<T> ut = device_matrix<B, T>(queue, n, m);
-    queue.transpose(as_device<B>(tall.u().view()), as_device<B>(ut.view()));
+    transpose(queue, as_device<B>(tall.u().view()), as_device<B>(ut.view()));
     out.vt = hand_over<B, T>(queue, ut, where);
   }
   queue.synchronize();

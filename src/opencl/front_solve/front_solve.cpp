@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uses of factored fronts (vocabulary/front_solve.hpp).
 #include "vocabulary/front_solve.hpp"
-#include "opencl/queue/queue.hpp"
+#include "opencl/whole.hpp"
 #include "opencl/queue/scalar.hpp"
 
 namespace qrane::backend::opencl {
@@ -48,63 +48,63 @@ void launch_reflect(Device& device, Pointer<std::int32_t> condition, const std::
 }  // namespace
 
 template <class T>
-void Queue::copy_lines(const CopyLines<OpenCL, T>& t) {
-  launch_lines<T>(*device_, "copy_lines", t.count * t.cols, condition_, t.source, t.target, t.source_index,
+void copy_lines(const Queue& queue, const CopyLines<OpenCL, T>& t) {
+  launch_lines<T>(queue.device(), "copy_lines", t.count * t.cols, queue.condition(), t.source, t.target, t.source_index,
                   t.target_index, t.exponents, static_cast<cl_long>(t.source_line), static_cast<cl_long>(t.source_step),
                   static_cast<cl_long>(t.target_line), static_cast<cl_long>(t.target_step),
                   static_cast<cl_long>(t.count), t.cols, t.sign, static_cast<cl_int>(t.add));
 }
 
 template <class T>
-void Queue::sum_lines(const SumLines<OpenCL, T>& t) {
-  launch_lines<T>(*device_, "sum_lines", t.count * t.cols, condition_, t.out, t.in, t.x, t.values, t.list, t.in_index,
+void sum_lines(const Queue& queue, const SumLines<OpenCL, T>& t) {
+  launch_lines<T>(queue.device(), "sum_lines", t.count * t.cols, queue.condition(), t.out, t.in, t.x, t.values, t.list, t.in_index,
                   t.index, t.entry, t.begin, static_cast<cl_long>(t.count), t.cols, t.sign, t.skip);
 }
 
 template <class T>
-void Queue::norm_lines(const NormLines<OpenCL, T>& t) {
+void norm_lines(const Queue& queue, const NormLines<OpenCL, T>& t) {
   if (t.cols == 0) return;
-  launch<T>(*device_, {"front_lines.cl"}, "norm_lines", t.parts, work_group_of(*device_), 1, condition_, t.lines,
+  launch<T>(queue.device(), {"front_lines.cl"}, "norm_lines", t.parts, work_group_of(queue.device()), 1, queue.condition(), t.lines,
             t.exponents, t.partials, static_cast<cl_long>(t.count), t.cols, t.sign, t.parts);
 }
 
 template <class T>
-void Queue::solve_front_rows(const FrontSolve<OpenCL, T>& f, const FrontTasks<OpenCL, FrontBlock>& tasks, Op op) {
-  launch_solve(*device_, condition_, "solve_front_rows", f, tasks, op);
+void solve_front_rows(const Queue& queue, const FrontSolve<OpenCL, T>& f, const FrontTasks<OpenCL, FrontBlock>& tasks, Op op) {
+  launch_solve(queue.device(), queue.condition(), "solve_front_rows", f, tasks, op);
 }
 
 template <class T>
-void Queue::update_front_rows(const FrontSolve<OpenCL, T>& f, const FrontTasks<OpenCL, FrontBlock>& tasks, Op op) {
-  launch_solve(*device_, condition_, "update_front_rows", f, tasks, op);
+void update_front_rows(const Queue& queue, const FrontSolve<OpenCL, T>& f, const FrontTasks<OpenCL, FrontBlock>& tasks, Op op) {
+  launch_solve(queue.device(), queue.condition(), "update_front_rows", f, tasks, op);
 }
 
 template <class T>
-void Queue::reflect_front_lines(const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, std::int32_t>& list, Op op) {
-  launch_reflect(*device_, condition_, "reflect_front_lines", f, list, op);
+void reflect_front_lines(const Queue& queue, const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, std::int32_t>& list, Op op) {
+  launch_reflect(queue.device(), queue.condition(), "reflect_front_lines", f, list, op);
 }
 
 template <class T>
-void Queue::multiply_front_panels(const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, FrontPanelPart>& tasks) {
-  launch_reflect(*device_, condition_, "multiply_front_panels", f, tasks, Op::none);
+void multiply_front_panels(const Queue& queue, const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, FrontPanelPart>& tasks) {
+  launch_reflect(queue.device(), queue.condition(), "multiply_front_panels", f, tasks, Op::none);
 }
 
 template <class T>
-void Queue::update_front_lines(const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, FrontPanelPart>& tasks,
+void update_front_lines(const Queue& queue, const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, FrontPanelPart>& tasks,
                                Op op) {
-  launch_reflect(*device_, condition_, "update_front_lines", f, tasks, op);
+  launch_reflect(queue.device(), queue.condition(), "update_front_lines", f, tasks, op);
 }
 
 #define QRANE_INSTANTIATE(T)                                                                                         \
-  template void Queue::copy_lines(const CopyLines<OpenCL, T>&);                                                      \
-  template void Queue::sum_lines(const SumLines<OpenCL, T>&);                                                        \
-  template void Queue::norm_lines(const NormLines<OpenCL, T>&);                                                      \
-  template void Queue::solve_front_rows(const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, Op);    \
-  template void Queue::update_front_rows(const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, Op);   \
-  template void Queue::reflect_front_lines(const FrontReflect<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&,  \
+  template void copy_lines(const Queue&, const CopyLines<OpenCL, T>&);                                                      \
+  template void sum_lines(const Queue&, const SumLines<OpenCL, T>&);                                                        \
+  template void norm_lines(const Queue&, const NormLines<OpenCL, T>&);                                                      \
+  template void solve_front_rows(const Queue&, const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, Op);    \
+  template void update_front_rows(const Queue&, const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, Op);   \
+  template void reflect_front_lines(const Queue&, const FrontReflect<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&,  \
                                            Op);                                                                      \
-  template void Queue::multiply_front_panels(const FrontReflect<OpenCL, T>&,                                         \
+  template void multiply_front_panels(const Queue&, const FrontReflect<OpenCL, T>&,                                         \
                                              const FrontTasks<OpenCL, FrontPanelPart>&);                             \
-  template void Queue::update_front_lines(const FrontReflect<OpenCL, T>&, const FrontTasks<OpenCL, FrontPanelPart>&, \
+  template void update_front_lines(const Queue&, const FrontReflect<OpenCL, T>&, const FrontTasks<OpenCL, FrontPanelPart>&, \
                                           Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -3,20 +3,18 @@
 // at once.
 #include <algorithm>
 
-#include "opencl/queue/queue.hpp"
 #include "opencl/queue/scalar.hpp"
+#include "opencl/reach.hpp"
+#include "opencl/whole.hpp"
 #include "vocabulary/fronts.hpp"
 
 namespace qrane::backend::opencl {
 
-namespace {
-
 constexpr int most_panel_cols = 32;
-constexpr int tasks_as_given = -1;  // the kernels' argument `whole`
 
-/// Columns of C that a group updates: what local memory and the largest group hold. A CPU runs a group on one core.
+// A CPU runs a group on one core.
 template <class T>
-int update_cols(const Device& device) {
+int front_update_cols(const Device& device) {
   constexpr int chunk_rows = 16;  // CHUNK of product.cl
   const auto local_bytes = [](int cols) {
     return static_cast<std::int64_t>(sizeof(T)) *
@@ -29,6 +27,10 @@ int update_cols(const Device& device) {
     cols /= 2;
   return cols;
 }
+
+namespace {
+
+constexpr int tasks_as_given = -1;  // the kernels' argument `whole`
 
 template <class T>
 class FrontLaunch {
@@ -60,7 +62,7 @@ class FrontLaunch {
   /// `tiles` groups for each task.
   template <class Task>
   void update(const FrontTasks<OpenCL, Task>& tasks, int whole, int tiles) {
-    const int padded = (f_.panel + 3) / 4 * 4, cols = update_cols<T>(device_), work_group = padded * cols / 16;
+    const int padded = (f_.panel + 3) / 4 * 4, cols = front_update_cols<T>(device_), work_group = padded * cols / 16;
     launch_as({"fronts.cl", "product.cl", "fronts_update.cl"}, "update_fronts", tasks.count * tiles, work_group,
               {{"KP", std::to_string(padded)}, {"TC", std::to_string(cols)}}, tasks.tasks, whole, tiles);
   }
@@ -94,45 +96,45 @@ class FrontLaunch {
 }  // namespace
 
 template <class T>
-void Queue::lay_out_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, std::int32_t>& list) {
-  FrontLaunch<T>(*device_, condition_, fronts).lay_out(list);
+void lay_out_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, std::int32_t>& list) {
+  FrontLaunch<T>(queue.device(), queue.condition(), fronts).lay_out(list);
 }
 
 template <class T>
-void Queue::assemble_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontShare>& tasks) {
-  FrontLaunch<T>(*device_, condition_, fronts).assemble(tasks, tasks_as_given);
+void assemble_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontShare>& tasks) {
+  FrontLaunch<T>(queue.device(), queue.condition(), fronts).assemble(tasks, tasks_as_given);
 }
 
 template <class T>
-void Queue::factor_front_panels(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPanelTask>& tasks) {
-  FrontLaunch<T>(*device_, condition_, fronts).factor_panels(tasks, tasks_as_given);
+void factor_front_panels(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPanelTask>& tasks) {
+  FrontLaunch<T>(queue.device(), queue.condition(), fronts).factor_panels(tasks, tasks_as_given);
 }
 
 template <class T>
-void Queue::update_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontUpdateTask>& tasks) {
-  FrontLaunch<T>(*device_, condition_, fronts).update(tasks, tasks_as_given, 1);
+void update_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontUpdateTask>& tasks) {
+  FrontLaunch<T>(queue.device(), queue.condition(), fronts).update(tasks, tasks_as_given, 1);
 }
 
 template <class T>
-void Queue::finish_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontShare>& tasks) {
-  FrontLaunch<T>(*device_, condition_, fronts).finish(tasks, tasks_as_given);
+void finish_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontShare>& tasks) {
+  FrontLaunch<T>(queue.device(), queue.condition(), fronts).finish(tasks, tasks_as_given);
 }
 
 template <class T>
-void Queue::pack_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPieceTask>& tasks) {
-  FrontLaunch<T>(*device_, condition_, fronts).pack(tasks);
+void pack_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPieceTask>& tasks) {
+  FrontLaunch<T>(queue.device(), queue.condition(), fronts).pack(tasks);
 }
 
 template <class T>
-void Queue::unpack_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPieceTask>& tasks) {
-  FrontLaunch<T>(*device_, condition_, fronts).unpack(tasks);
+void unpack_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPieceTask>& tasks) {
+  FrontLaunch<T>(queue.device(), queue.condition(), fronts).unpack(tasks);
 }
 
 // V and T are written with or without keep_q: the kernels work on them where they stand.
 template <class T>
-void Queue::factor_whole_fronts(const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, std::int32_t>& list, bool) {
-  FrontLaunch<T> launch(*device_, condition_, fronts);
-  const int cols = update_cols<T>(*device_);
+void factor_whole_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, std::int32_t>& list, bool) {
+  FrontLaunch<T> launch(queue.device(), queue.condition(), fronts);
+  const int cols = front_update_cols<T>(queue.device());
   launch.lay_out(list);
   launch.assemble(list, 0);
   for (int k = 0; k * fronts.panel < list.max_cols - fronts.rhs_cols; ++k) {
@@ -143,28 +145,16 @@ void Queue::factor_whole_fronts(const Fronts<OpenCL, T>& fronts, const FrontTask
   launch.finish(list, 0);
 }
 
-template <class T>
-Index Queue::front_update_cols(T) const {
-  return update_cols<T>(*device_);
-}
-
-template <class T>
-Index Queue::front_whole_elements(T) const {
-  // what a group works through while others do the same, and what would fit into the local memory of most devices
-  return std::min<std::int64_t>(device_->local_bytes(), 49152) / static_cast<Index>(sizeof(T));
-}
-
 #define QRANE_INSTANTIATE(T)                                                                                         \
-  template void Queue::lay_out_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&);            \
-  template void Queue::assemble_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontShare>&);             \
-  template void Queue::factor_front_panels(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPanelTask>&);     \
-  template void Queue::update_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontUpdateTask>&);          \
-  template void Queue::finish_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontShare>&);               \
-  template void Queue::pack_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPieceTask>&);             \
-  template void Queue::unpack_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPieceTask>&);           \
-  template void Queue::factor_whole_fronts(const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&, bool); \
-  template Index Queue::front_update_cols(T) const;                                                                  \
-  template Index Queue::front_whole_elements(T) const;
+  template void lay_out_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&);            \
+  template void assemble_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontShare>&);             \
+  template void factor_front_panels(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPanelTask>&);     \
+  template void update_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontUpdateTask>&);          \
+  template void finish_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontShare>&);               \
+  template void pack_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPieceTask>&);             \
+  template void unpack_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPieceTask>&);           \
+  template void factor_whole_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&, bool); \
+  template int front_update_cols<T>(const Device&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

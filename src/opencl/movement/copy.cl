@@ -45,6 +45,25 @@ KERNEL copy_rows(CONDITION, MATRIX(a), BUFFER(sources), MATRIX(b), BUFFER(target
   }
 }
 
+// Column j of b := column columns[j] of a, where a has that many.
+KERNEL gather_columns(CONDITION, MATRIX(a), BUFFER(columns), MATRIX(b), const long rows, const long cols,
+                      const long source_cols, const int lanes_r) {
+  if (!WANTED) return;
+  const long strips = strip_count(rows, cols, 1, lanes_r);
+  for (long s = get_group_id(0); s < strips; s += get_num_groups(0)) {
+    const Strip at = strip_at(s, rows, cols, lanes_r);
+    if (at.col >= cols) continue;
+    const long column = AT(const int, columns)[at.col];
+    if (column < 0 || column >= source_cols) continue;
+    __global const SOURCE* a = AT(const SOURCE, a) + column * a_ld;
+    __global TARGET* b = AT(TARGET, b) + at.col * b_ld;
+    for (int u = 0; u < STRIP_ROWS; ++u) {
+      const long i = at.row + u * lanes_r;
+      if (i < rows) b[i] = CONVERT(a[i]);
+    }
+  }
+}
+
 KERNEL fill(CONDITION, MATRIX(a), const long rows, const long cols, const long count, const int lanes_r,
             const REAL off_diagonal, const REAL diagonal) {
   if (!WANTED) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor (TREE 0) and factor_tree (TREE 1): Householder QR of one block per group, with its compact-WY T;
-// kernels of Anderson, Ballard, Demmel, Keutzer (IPDPS 2011), section IV. vocabulary/kernels.hpp draws the storage.
+// kernels of Anderson, Ballard, Demmel, Keutzer (IPDPS 2011), section IV. vocabulary/panels.hpp draws the storage.
 //
 // The panel works in local memory (PANEL __local, copied in and out) or, when it does not fit, where it
 // stands (PANEL __global). Column j takes three phases, each ended by one barrier:

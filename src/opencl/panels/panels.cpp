@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// QR tile kernels, the small dense pieces that stay on the device, and the robust PCA pass.
+// Panels of QR on OpenCL devices.
 #include <algorithm>
 
-#include "opencl/queue/queue.hpp"
 #include "opencl/queue/scalar.hpp"
+#include "opencl/reach.hpp"
+#include "opencl/whole.hpp"
 
 namespace qrane::backend::opencl {
 
 namespace {
 
-constexpr int panel_cols = 32;  // NB of factor.cl
 constexpr int chunk_rows = 16;  // CHUNK of apply.cl
 
 // What factor.cl keeps in local memory besides the panel, and a margin for what compilers add.
@@ -43,64 +43,46 @@ void check_panel(const Panel<OpenCL, T>& panel) {
 }  // namespace
 
 template <class T>
-Limits Queue::limits(T) const {
-  Limits limits;
-  limits.max_panel_cols = panel_cols;
-  limits.has_double = device_->has_double();
-  limits.max_allocation_bytes = device_->max_allocation_bytes();
-  limits.max_cholesky =
-      device_->has_double()
-          ? static_cast<int>(std::min<std::int64_t>(512, (device_->local_bytes() - 4096) / 16 / 32 * 32))
-          : 0;
-  // Taller blocks work in place in global memory; this is what is fast.
+int max_block_rows(const Device& device) {
   int rows = 128;
-  while (rows < 1024 && panel_fits<T>(*device_, device_->work_group(256), rows + 32, panel_cols)) rows += 32;
-  limits.max_block_rows = rows;
-  return limits;
+  while (rows < 1024 && panel_fits<T>(device, device.work_group(256), rows + 32, panel_cols)) rows += 32;
+  return rows;
 }
 
+namespace {
+
 template <class T>
-void Queue::factor_panel(const Panel<OpenCL, T>& panel, bool tree) {
-  check_scalar<T>(*device_);
+void factor_panel(const Queue& queue, const Panel<OpenCL, T>& panel, bool tree) {
+  check_scalar<T>(queue.device());
   check_panel(panel);
   if (panel.max_cols == 0 || panel.max_rows == 0) return;
-  const int work_group = factor_work_group(*device_, panel.max_rows, panel.max_cols);
-  const bool local = panel_fits<T>(*device_, work_group, panel.max_rows, panel.max_cols);
+  const int work_group = factor_work_group(queue.device(), panel.max_rows, panel.max_cols);
+  const bool local = panel_fits<T>(queue.device(), work_group, panel.max_rows, panel.max_cols);
   Defines defines = real_defines<T>(work_group);
   defines.emplace_back("NB", std::to_string(panel_cols));
   defines.emplace_back("TREE", tree ? "1" : "0");
   defines.emplace_back("PANEL", local ? "__local" : "__global");
   defines.emplace_back("PANEL_IS_LOCAL", local ? "1" : "0");
   const Index tile = local ? (panel.max_rows | 1) * Index{panel.max_cols} * static_cast<Index>(sizeof(T)) : 16;
-  device_->launch(device_->kernel({"task.cl", "factor.cl"}, "factor", defines), panel.task_count, work_group,
-                  condition_, panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, panel.inner, panel.max_cols,
+  queue.device().launch(queue.device().kernel({"task.cl", "factor.cl"}, "factor", defines), panel.task_count, work_group,
+                  queue.condition(), panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, panel.inner, panel.max_cols,
                   static_cast<T>(panel.drop_tolerance), LocalBytes{tile});
 }
 
 template <class T>
-void Queue::factor(const Panel<OpenCL, T>& panel) {
-  factor_panel(panel, false);
-}
-
-template <class T>
-void Queue::factor_tree(const Panel<OpenCL, T>& panel) {
-  factor_panel(panel, true);
-}
-
-template <class T>
-void Queue::apply_panel(const Apply<OpenCL, T>& apply, bool tree) {
-  check_scalar<T>(*device_);
+void apply_panel(const Queue& queue, const Apply<OpenCL, T>& apply, bool tree) {
+  check_scalar<T>(queue.device());
   const Panel<OpenCL, T>& panel = apply.panel;
   check_panel(panel);
   if (panel.max_cols == 0 || apply.c.cols == 0) return;
-  const bool gpu = device_->is_gpu();  // on a CPU fewer programs to build matter more than the best tile
+  const bool gpu = queue.device().is_gpu();  // on a CPU fewer programs to build matter more than the best tile
   const int padded = panel.max_cols <= 8 ? 8 : panel.max_cols <= 16 && gpu ? 16 : 32;
   const auto local_bytes = [&](int cols) {
     return static_cast<std::int64_t>(sizeof(T)) * (chunk_rows * (padded + cols + 2) + padded * (cols + 1)) +
            2 * padded * 4 + 512;
   };
   int cols = apply.c.cols > 16 && gpu ? 64 : 16;
-  while (cols > 4 && (local_bytes(cols) > device_->local_bytes() || padded * cols / 16 > device_->work_group(1024)))
+  while (cols > 4 && (local_bytes(cols) > queue.device().local_bytes() || padded * cols / 16 > queue.device().work_group(1024)))
     cols /= 2;
   const int work_group = padded * cols / 16;
   Defines defines = real_defines<T>(work_group);
@@ -108,75 +90,54 @@ void Queue::apply_panel(const Apply<OpenCL, T>& apply, bool tree) {
   defines.emplace_back("KP", std::to_string(padded));
   defines.emplace_back("TC", std::to_string(cols));
   const Index tiles = (apply.c.cols + cols - 1) / cols;
-  device_->launch(device_->kernel({"task.cl", "product.cl", "apply.cl"}, "apply", defines), panel.task_count * tiles,
-                  work_group, condition_, panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, apply.c,
+  queue.device().launch(queue.device().kernel({"task.cl", "product.cl", "apply.cl"}, "apply", defines), panel.task_count * tiles,
+                  work_group, queue.condition(), panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, apply.c,
                   apply.c.cols, panel.inner, panel.max_cols, static_cast<int>(apply.op == Op::transpose));
 }
 
+}  // namespace
+
 template <class T>
-void Queue::apply_qt_h(const Apply<OpenCL, T>& apply) {
-  apply_panel(apply, false);
+void factor(const Queue& queue, const Panel<OpenCL, T>& panel) {
+  factor_panel(queue, panel, false);
 }
 
 template <class T>
-void Queue::apply_qt_tree(const Apply<OpenCL, T>& apply) {
-  apply_panel(apply, true);
+void factor_tree(const Queue& queue, const Panel<OpenCL, T>& panel) {
+  factor_panel(queue, panel, true);
 }
 
 template <class T>
-void Queue::guarded_cholesky(const GuardedCholesky<OpenCL, T>& cholesky) {
-  const Limits limit = limits(T{});
-  const Index n = cholesky.gram.rows;
-  detail::check(n <= limit.max_cholesky, limit.max_cholesky == 0 ? ErrorCode::unavailable : ErrorCode::invalid_argument,
-                "guarded_cholesky: n = ", n, ", and this OpenCL device takes at most ", limit.max_cholesky);
-  const int work_group = device_->work_group(device_->is_gpu() ? 256 : 64);
-  device_->launch(device_->kernel({"cholesky.cl"}, "guarded_cholesky", real_defines<double>(work_group)), n > 0,
-                  work_group, condition_, cholesky.gram, cholesky.r, cholesky.inverse, cholesky.failed,
-                  cholesky.verdict, cholesky.condition, static_cast<int>(n), cholesky.limit, cholesky.fit_limit,
-                  cholesky.rounding, cholesky.shift, LocalBytes{16 * n});
+void apply_qt_h(const Queue& queue, const Apply<OpenCL, T>& apply) {
+  apply_panel(queue, apply, false);
 }
 
 template <class T>
-void Queue::reconstruct(const Reconstruct<OpenCL, T>& r) {
-  check_scalar<T>(*device_);
+void apply_qt_tree(const Queue& queue, const Apply<OpenCL, T>& apply) {
+  apply_panel(queue, apply, true);
+}
+
+template <class T>
+void reconstruct(const Queue& queue, const Reconstruct<OpenCL, T>& r) {
+  check_scalar<T>(queue.device());
   const Index b = r.q1.rows;
-  detail::check(2 * b * static_cast<Index>(sizeof(T)) <= device_->local_bytes(), ErrorCode::invalid_argument,
-                "reconstruct: ", b, " columns need more local memory than the device's ", device_->local_bytes(),
+  detail::check(2 * b * static_cast<Index>(sizeof(T)) <= queue.device().local_bytes(), ErrorCode::invalid_argument,
+                "reconstruct: ", b, " columns need more local memory than the device's ", queue.device().local_bytes(),
                 " bytes");
   if (b == 0) return;
-  const int work_group = device_->work_group(device_->is_gpu() ? 256 : 64);
-  device_->launch(device_->kernel({"reconstruct.cl"}, "reconstruct", real_defines<T>(work_group)), r.panel.count,
-                  work_group, condition_, r.q1, r.r, r.panel, r.t, r.u_inverse, static_cast<int>(b),
+  const int work_group = queue.device().work_group(queue.device().is_gpu() ? 256 : 64);
+  queue.device().launch(queue.device().kernel({"reconstruct.cl"}, "reconstruct", real_defines<T>(work_group)), r.panel.count,
+                  work_group, queue.condition(), r.q1, r.r, r.panel, r.t, r.u_inverse, static_cast<int>(b),
                   LocalBytes{2 * b * static_cast<Index>(sizeof(T))});
 }
 
-template <class T>
-void Queue::robust_pca_pass(const RobustPcaPass<OpenCL, T>& pass, Scratch<OpenCL> scratch) {
-  check_scalar<T>(*device_);
-  const int work_group = device_->work_group(device_->is_gpu() ? 256 : 64);
-  const int lanes = strip_lanes(pass.m.rows, work_group);
-  const Index strips = strip_count(pass.m.rows, pass.m.cols, 1, lanes, work_group);
-  const Index wanted = std::min<Index>(strips, 16 * static_cast<Index>(device_->compute_units()));
-  const Index partials = std::max<Index>(1, std::min<Index>(wanted, scratch.bytes / 8));
-  const Pointer<double> partial = partials > 1 ? cast_pointer<double>(scratch.data) : pass.residual_squared;
-  device_->launch(device_->kernel({"robust_pca.cl"}, "robust_pca_pass", real_defines<T>(work_group)), partials,
-                  work_group, condition_, pass.m.data, pass.l.data, pass.y.data, pass.s.data, pass.x.data, partial,
-                  pass.m.ld, pass.m.rows, pass.m.cols, lanes, static_cast<T>(pass.mu), static_cast<T>(1 / pass.mu),
-                  static_cast<T>(1 / pass.mu_next), static_cast<T>(pass.threshold));
-  if (partials > 1)
-    device_->launch(device_->kernel({"reduce.cl"}, "reduce_partials", real_defines<T>(work_group)), 1, work_group,
-                    condition_, partial, pass.residual_squared, partials, static_cast<int>(Reduction::sum_squares));
-}
-
 #define QRANE_INSTANTIATE(T)                                                \
-  template Limits Queue::limits(T) const;                                   \
-  template void Queue::factor(const Panel<OpenCL, T>&);                     \
-  template void Queue::factor_tree(const Panel<OpenCL, T>&);                \
-  template void Queue::apply_qt_h(const Apply<OpenCL, T>&);                 \
-  template void Queue::apply_qt_tree(const Apply<OpenCL, T>&);              \
-  template void Queue::guarded_cholesky(const GuardedCholesky<OpenCL, T>&); \
-  template void Queue::reconstruct(const Reconstruct<OpenCL, T>&);          \
-  template void Queue::robust_pca_pass(const RobustPcaPass<OpenCL, T>&, Scratch<OpenCL>);
+  template int max_block_rows<T>(const Device&); \
+  template void factor(const Queue&, const Panel<OpenCL, T>&);                     \
+  template void factor_tree(const Queue&, const Panel<OpenCL, T>&);                \
+  template void apply_qt_h(const Queue&, const Apply<OpenCL, T>&);                 \
+  template void apply_qt_tree(const Queue&, const Apply<OpenCL, T>&);              \
+  template void reconstruct(const Queue&, const Reconstruct<OpenCL, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -2,7 +2,7 @@
 // Library products: gemm.cl in its three typings, trsm.cl and sketch.cl; rotate.cl.
 #include <algorithm>
 
-#include "opencl/queue/queue.hpp"
+#include "opencl/whole.hpp"
 #include "opencl/queue/scalar.hpp"
 
 namespace qrane::backend::opencl {
@@ -100,8 +100,8 @@ void run_product(Device& device, Pointer<std::int32_t> condition, const Typing& 
 }  // namespace
 
 template <class T>
-void Queue::gemm(Op op_a, Op op_b, T alpha, const Matrix<T>& a, const Matrix<T>& b, T beta, const Matrix<T>& c) {
-  check_scalar<T>(*device_);
+void gemm(const Queue& queue, Op op_a, Op op_b, T alpha, const Mat<T>& a, const Mat<T>& b, T beta, const Mat<T>& c) {
+  check_scalar<T>(queue.device());
   const Index depth = op_a == Op::none ? a.cols : a.rows;
   const Product product{c.rows,
                         c.cols,
@@ -113,36 +113,36 @@ void Queue::gemm(Op op_a, Op op_b, T alpha, const Matrix<T>& a, const Matrix<T>&
                         static_cast<double>(alpha),
                         static_cast<double>(beta)};
   Scratch<OpenCL> scratch;
-  const int side = tile_side(*device_, product.m, product.n);
-  if (chunk_count(*device_, product, side) > 1) {
-    const std::int64_t partial_bytes = std::min(std::int64_t{32} << 20, device_->limit_bytes() / 16);
-    scratch.data = {device_->partials(partial_bytes, scratch.bytes), 0};
+  const int side = tile_side(queue.device(), product.m, product.n);
+  if (chunk_count(queue.device(), product, side) > 1) {
+    const std::int64_t partial_bytes = std::min(std::int64_t{32} << 20, queue.device().limit_bytes() / 16);
+    scratch.data = {queue.device().partials(partial_bytes, scratch.bytes), 0};
   }
-  run_product<T>(*device_, condition_, plain_typing<T>(), product, a, b, c, scratch);
+  run_product<T>(queue.device(), queue.condition(), plain_typing<T>(), product, a, b, c, scratch);
 }
 
 template <class T>
-void Queue::gram(const Matrix<T>& a, const Matrix<double>& w, Scratch<OpenCL> scratch) {
-  check_scalar<T>(*device_);
+void gram(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Scratch<OpenCL>& scratch) {
+  check_scalar<T>(queue.device());
   const Product product{a.cols, a.cols, a.rows, 1, true, false, true, 1, 0};
-  run_product<T>(*device_, condition_, gram_typing<T>(*device_), product, a, a, w, scratch);
+  run_product<T>(queue.device(), queue.condition(), gram_typing<T>(queue.device()), product, a, a, w, scratch);
 }
 
 template <class T>
-void Queue::multiply_wide(const Matrix<T>& a, const Matrix<double>& w, const Matrix<T>& q, Scratch<OpenCL>) {
-  check_scalar<T>(*device_);
+void multiply_wide(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Mat<T>& q, const Scratch<OpenCL>&) {
+  check_scalar<T>(queue.device());
   const Product product{q.rows, q.cols, a.cols, 1, false, false, false, 1, 0};
-  run_product<T>(*device_, condition_, wide_typing<T>(*device_), product, a, w, q, Scratch<OpenCL>{});
+  run_product<T>(queue.device(), queue.condition(), wide_typing<T>(queue.device()), product, a, w, q, Scratch<OpenCL>{});
 }
 
 template <class T>
-void Queue::sketch(const Matrix<T>& a, const Matrix<T>& s) {
-  check_scalar<T>(*device_);
+void apply_sketch(const Queue& queue, const Mat<T>& a, const Mat<T>& s) {
+  check_scalar<T>(queue.device());
   const Index elements = s.rows * s.cols;
   if (elements == 0) return;
-  const int work_group = device_->work_group(64);
-  device_->launch(device_->kernel({"sketch.cl"}, "sketch", real_defines<T>(work_group)),
-                  (elements + work_group - 1) / work_group, work_group, condition_, a, s, a.rows, s.rows, elements);
+  const int work_group = queue.device().work_group(64);
+  queue.device().launch(queue.device().kernel({"sketch.cl"}, "sketch", real_defines<T>(work_group)),
+                  (elements + work_group - 1) / work_group, work_group, queue.condition(), a, s, a.rows, s.rows, elements);
 }
 
 namespace {
@@ -157,88 +157,89 @@ Defines rotation_defines(int work_group, Index waves) {
 }  // namespace
 
 template <class T>
-void Queue::make_rotations(const Rotations<OpenCL, T>& task) {
-  check_scalar<T>(*device_);
+void make_rotations(const Queue& queue, const Rotations<OpenCL, T>& task) {
+  check_scalar<T>(queue.device());
   if (task.heights < 1) return;
-  const int work_group = device_->work_group(static_cast<int>(max_waves));
+  const int work_group = queue.device().work_group(static_cast<int>(max_waves));
   detail::check(task.strip.rows <= work_group, ErrorCode::unavailable, "OpenCL: rotations in ", task.strip.rows,
                 " waves need a work-group of as many items, the device takes ", work_group);
-  device_->launch(device_->kernel({"rotate.cl"}, "make_rotations", rotation_defines<T>(work_group, task.strip.rows)), 1,
-                  work_group, condition_, task.strip, task.cs, task.heights, task.strip.cols);
+  queue.device().launch(queue.device().kernel({"rotate.cl"}, "make_rotations", rotation_defines<T>(work_group, task.strip.rows)), 1,
+                  work_group, queue.condition(), task.strip, task.cs, task.heights, task.strip.cols);
 }
 
 template <class T>
-void Queue::rotate(const Rotate<OpenCL, T>& task) {
-  check_scalar<T>(*device_);
+void rotate(const Queue& queue, const Rotate<OpenCL, T>& task) {
+  check_scalar<T>(queue.device());
   if (task.heights < 1 || task.x.rows == 0) return;
-  const int work_group = device_->work_group(64);
-  device_->launch(device_->kernel({"rotate.cl"}, "rotate_columns", rotation_defines<T>(work_group, task.waves)),
-                  (task.x.rows + work_group - 1) / work_group, work_group, condition_, task.x, task.cs, task.x.rows,
+  const int work_group = queue.device().work_group(64);
+  queue.device().launch(queue.device().kernel({"rotate.cl"}, "rotate_columns", rotation_defines<T>(work_group, task.waves)),
+                  (task.x.rows + work_group - 1) / work_group, work_group, queue.condition(), task.x, task.cs, task.x.rows,
                   task.x.cols, task.heights, task.drop ? 1 : 0, task.lower ? 1 : 0);
 }
 
 namespace {
 constexpr int solve_rows = 32;  // NB of trsm.cl
-}
 
 template <class T>
-void Queue::solve_block(Matrix<T> triangle, Matrix<T> b, bool forward, bool transposed, Diagonal diagonal, Side side,
+void solve_block(const Queue& queue, const Mat<T>& triangle, const Mat<T>& b, bool forward, bool transposed, Diagonal diagonal, Side side,
                         T alpha) {
-  const int work_group = device_->work_group(32);
+  const int work_group = queue.device().work_group(32);
   Defines defines = real_defines<T>(work_group);
-  const int rows_limit = sizeof(T) * solve_rows * (solve_rows + work_group + 2) <= std::size_t(device_->local_bytes())
+  const int rows_limit = sizeof(T) * solve_rows * (solve_rows + work_group + 2) <= std::size_t(queue.device().local_bytes())
                              ? solve_rows
                              : solve_rows / 2;
   defines.emplace_back("NB", std::to_string(rows_limit));
   const Index columns = side == Side::left ? b.cols : b.rows;
-  device_->launch(device_->kernel({"trsm.cl"}, "solve_block", defines),
-                  (columns + work_group - 1) / work_group * b.count, work_group, condition_, triangle, b,
+  queue.device().launch(queue.device().kernel({"trsm.cl"}, "solve_block", defines),
+                  (columns + work_group - 1) / work_group * b.count, work_group, queue.condition(), triangle, b,
                   static_cast<int>(triangle.rows), columns, static_cast<int>(forward), static_cast<int>(transposed),
                   static_cast<int>(diagonal == Diagonal::unit), static_cast<int>(side == Side::right), alpha);
 }
 
+}  // namespace
+
 // Blocks of the triangle in the order of substitution: solve one, take it out of all that follow. From the
 // right, X op(A) = B is op(A)^T X^T = B^T: the same with A transposed once more and B read along its rows.
 template <class T>
-void Queue::trsm(Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, const Matrix<T>& a,
-                 const Matrix<T>& b) {
-  check_scalar<T>(*device_);
+void trsm(const Queue& queue, Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, const Mat<T>& a,
+                 const Mat<T>& b) {
+  check_scalar<T>(queue.device());
   const Index n = a.rows;
   if (n == 0 || b.rows == 0 || b.cols == 0) return;
   const bool left = side == Side::left;
   const bool transposed = (op == Op::transpose) == left;
   const bool forward = (triangle == Triangle::lower) != transposed;
   const int step =
-      sizeof(T) * solve_rows * (solve_rows + device_->work_group(32) + 2) <= std::size_t(device_->local_bytes())
+      sizeof(T) * solve_rows * (solve_rows + queue.device().work_group(32) + 2) <= std::size_t(queue.device().local_bytes())
           ? solve_rows
           : solve_rows / 2;
   const Index blocks = (n + step - 1) / step;
   for (Index s = 0; s < blocks; ++s) {
     const Index i0 = (forward ? s : blocks - 1 - s) * step, rows = std::min<Index>(step, n - i0);
     const T scale = s == 0 ? alpha : T(1);
-    const Matrix<T> solved = left ? b.block(i0, 0, rows, b.cols) : b.block(0, i0, b.rows, rows);
-    solve_block(a.block(i0, i0, rows, rows), solved, forward, transposed, diagonal, side, scale);
+    const Mat<T> solved = left ? b.block(i0, 0, rows, b.cols) : b.block(0, i0, b.rows, rows);
+    solve_block(queue, a.block(i0, i0, rows, rows), solved, forward, transposed, diagonal, side, scale);
     const Index rest0 = forward ? i0 + rows : 0, rest = forward ? n - rest0 : i0;
     if (rest == 0) continue;
     // The part of A that couples the solved block with the rest, as it lies.
     const bool below = triangle == Triangle::lower;
     const bool rest_is_rows = forward == below;
-    const Matrix<T> coupling = rest_is_rows ? a.block(rest0, i0, rest, rows) : a.block(i0, rest0, rows, rest);
+    const Mat<T> coupling = rest_is_rows ? a.block(rest0, i0, rest, rows) : a.block(i0, rest0, rows, rest);
     if (left)
-      gemm(op, Op::none, T(-1), coupling, solved, scale, b.block(rest0, 0, rest, b.cols));
+      gemm(queue, op, Op::none, T(-1), coupling, solved, scale, b.block(rest0, 0, rest, b.cols));
     else
-      gemm(Op::none, op, T(-1), solved, coupling, scale, b.block(0, rest0, b.rows, rest));
+      gemm(queue, Op::none, op, T(-1), solved, coupling, scale, b.block(0, rest0, b.rows, rest));
   }
 }
 
 #define QRANE_INSTANTIATE(T)                                                                                      \
-  template void Queue::gemm(Op, Op, T, const Matrix<T>&, const Matrix<T>&, T, const Matrix<T>&);                  \
-  template void Queue::trsm(Side, Triangle, Op, Diagonal, T, const Matrix<T>&, const Matrix<T>&);                 \
-  template void Queue::gram(const Matrix<T>&, const Matrix<double>&, Scratch<OpenCL>);                            \
-  template void Queue::multiply_wide(const Matrix<T>&, const Matrix<double>&, const Matrix<T>&, Scratch<OpenCL>); \
-  template void Queue::sketch(const Matrix<T>&, const Matrix<T>&);                                                \
-  template void Queue::make_rotations(const Rotations<OpenCL, T>&);                                               \
-  template void Queue::rotate(const Rotate<OpenCL, T>&);
+  template void gemm(const Queue&, Op, Op, T, const Mat<T>&, const Mat<T>&, T, const Mat<T>&);                  \
+  template void trsm(const Queue&, Side, Triangle, Op, Diagonal, T, const Mat<T>&, const Mat<T>&);                 \
+  template void gram(const Queue&, const Mat<T>&, const Mat<double>&, const Scratch<OpenCL>&);                            \
+  template void multiply_wide(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&, const Scratch<OpenCL>&); \
+  template void apply_sketch(const Queue&, const Mat<T>&, const Mat<T>&);                                                \
+  template void make_rotations(const Queue&, const Rotations<OpenCL, T>&);                                               \
+  template void rotate(const Queue&, const Rotate<OpenCL, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

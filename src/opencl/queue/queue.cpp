@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue's memory, data movement and reductions.
+// The OpenCL queue: memory, limits, and what devices there are.
 #include "opencl/queue/queue.hpp"
 
 #include <algorithm>
+#include <limits>
 
-#include "opencl/queue/scalar.hpp"
+#include "opencl/queue/device.hpp"
+#include "opencl/reach.hpp"
 #include "vocabulary/reserve.hpp"
 
 namespace qrane::backend::opencl {
 
-static_assert(Vocabulary<Queue, OpenCL, float>);
-static_assert(Vocabulary<Queue, OpenCL, double>);
 
 Queue::Queue(int device_index, cl_command_queue user_queue, std::int64_t memory_limit_bytes,
              const QueueOptions& options)
     : device_(std::make_shared<Device>(device_index, user_queue, memory_limit_bytes, options)) {}
 
-Pointer<std::byte> Queue::allocate(Index bytes) {
+Pointer<std::byte> Queue::allocate(Index bytes) const {
   return {allocate_with_reserves([&] { return device_->allocate(bytes); }), 0};
 }
 
-void Queue::release(Pointer<std::byte> p) noexcept {
+void Queue::release(Pointer<std::byte> p) const noexcept {
   if (p) device_->release(p.memory);
 }
 
 Index Queue::available_bytes() const { return device_->available_bytes(); }
 
-void Queue::write_bytes(const void* source, Pointer<std::byte> target, Index bytes) {
+void Queue::write_bytes(const void* source, Pointer<std::byte> target, Index bytes) const {
   if (bytes == 0) return;
   check_status(clEnqueueWriteBuffer(device_->queue(), target.memory, CL_TRUE, static_cast<std::size_t>(target.offset),
                                     static_cast<std::size_t>(bytes), source, 0, nullptr, nullptr),
                detail::concat("upload of ", bytes, " bytes"));
 }
 
-void Queue::read_bytes(Pointer<std::byte> source, void* target, Index bytes) {
+void Queue::read_bytes(Pointer<std::byte> source, void* target, Index bytes) const {
   if (bytes == 0) return;
   check_status(clEnqueueReadBuffer(device_->queue(), source.memory, CL_TRUE, static_cast<std::size_t>(source.offset),
                                    static_cast<std::size_t>(bytes), target, 0, nullptr, nullptr),
                detail::concat("download of ", bytes, " bytes"));
 }
 
-void Queue::synchronize() { check_status(clFinish(device_->queue()), "clFinish"); }
+void Queue::synchronize() const { check_status(clFinish(device_->queue()), "clFinish"); }
 
 Queue Queue::when(Pointer<std::int32_t> condition) const {
   Queue queue = *this;
@@ -56,136 +56,26 @@ std::chrono::steady_clock::time_point Queue::record() {
   return std::chrono::steady_clock::now();
 }
 
-template <class S, class T>
-void Queue::convert(const Matrix<S>& source, const Matrix<T>& target, Part part) {
-  using Real = std::conditional_t<std::is_same_v<S, T>, T, float>;
-  const int work_group = device_->work_group(64);
-  const auto stored = [&](bool wide) { return wide ? "stored_wide" : type_name<Real>; };
-  constexpr bool widens = !std::is_same_v<S, T> && std::is_same_v<T, double>;
-  constexpr bool narrows = !std::is_same_v<S, T> && std::is_same_v<S, double>;
-  Defines defines = real_defines<Real>(work_group);
-  defines.emplace_back("SOURCE", stored(narrows));
-  defines.emplace_back("TARGET", stored(widens));
-  defines.emplace_back("CONVERT(x)", widens ? "from_wide(x)" : narrows ? "to_wide(x)" : "(x)");
-  if (!narrows && !widens) check_scalar<T>(*device_);
-  const int lanes = strip_lanes(target.rows, work_group);
-  device_->launch(device_->kernel({"copy.cl"}, "copy", defines),
-                  strip_groups(strip_count(target.rows, target.cols, target.count, lanes, work_group)), work_group,
-                  condition_, source, target, target.rows, target.cols, target.count, lanes, static_cast<int>(part));
-}
-
 template <class T>
-void Queue::copy(const Matrix<T>& source, const Matrix<T>& target, Part part) {
-  convert(source, target, part);
+Limits Queue::limits(T) const {
+  Limits limits;
+  limits.max_panel_cols = panel_cols;
+  limits.has_double = device_->has_double();
+  limits.host_pivot_cols = std::numeric_limits<std::int32_t>::max();
+  limits.max_allocation_bytes = device_->max_allocation_bytes();
+  limits.max_cholesky =
+      device_->has_double()
+          ? static_cast<int>(std::min<std::int64_t>(512, (device_->local_bytes() - 4096) / 16 / 32 * 32))
+          : 0;
+  limits.max_block_rows = max_block_rows<T>(*device_);
+  limits.front_update_cols = front_update_cols<T>(*device_);
+  // what a group works through while others do the same, and what would fit into the local memory of most devices
+  limits.front_whole_elements = std::min<std::int64_t>(device_->local_bytes(), 49152) / static_cast<Index>(sizeof(T));
+  return limits;
 }
 
-template <class T>
-void Queue::narrow(const Matrix<double>& source, const Matrix<T>& target, Part part) {
-  convert(source, target, part);
-}
-
-template <class T>
-void Queue::widen(const Matrix<T>& source, const Matrix<double>& target) {
-  convert(source, target, Part::all);
-}
-
-template <class T>
-void Queue::transpose(const Matrix<T>& source, const Matrix<T>& target) {
-  check_scalar<T>(*device_);
-  const int work_group = device_->work_group(256);
-  const Index tiles = (source.rows + 15) / 16 * ((source.cols + 15) / 16) * source.count;
-  device_->launch(device_->kernel({"transpose.cl"}, "transpose", real_defines<T>(work_group)), strip_groups(tiles),
-                  work_group, condition_, source, target, source.rows, source.cols, source.count);
-}
-
-namespace {
-
-// What copy.cl needs for kernels that leave the scalar as it is.
-template <class T>
-Defines same_scalar_defines(int work_group) {
-  Defines defines = real_defines<T>(work_group);
-  defines.emplace_back("SOURCE", type_name<T>);
-  defines.emplace_back("TARGET", type_name<T>);
-  defines.emplace_back("CONVERT(x)", "(x)");
-  return defines;
-}
-
-}  // namespace
-
-template <class T>
-void Queue::copy_rows(const Matrix<T>& source, Pointer<std::int64_t> sources, const Matrix<T>& target,
-                      Pointer<std::int64_t> targets, Index count) {
-  check_scalar<T>(*device_);
-  const int work_group = device_->work_group(64);
-  const int lanes = strip_lanes(count, work_group);
-  device_->launch(device_->kernel({"copy.cl"}, "copy_rows", same_scalar_defines<T>(work_group)),
-                  strip_groups(strip_count(count, source.cols, source.count, lanes, work_group)), work_group,
-                  condition_, source, sources, target, targets, count, source.cols, source.count, lanes);
-}
-
-template <class T>
-void Queue::fill(const Matrix<T>& a, T off_diagonal, T diagonal) {
-  check_scalar<T>(*device_);
-  const int work_group = device_->work_group(64);
-  const int lanes = strip_lanes(a.rows, work_group);
-  device_->launch(device_->kernel({"copy.cl"}, "fill", same_scalar_defines<T>(work_group)),
-                  strip_groups(strip_count(a.rows, a.cols, a.count, lanes, work_group)), work_group, condition_, a,
-                  a.rows, a.cols, a.count, lanes, off_diagonal, diagonal);
-}
-
-namespace {
-
-// Partial results of a reduction: as many as keep the device busy, and fit the scratch.
-Index partial_count(const Device& device, Index strips, Scratch<OpenCL> scratch) {
-  const Index wanted = std::min<Index>(strips, 16 * static_cast<Index>(device.compute_units()));
-  return std::max<Index>(1, std::min<Index>({wanted, 4096, scratch.bytes / 8}));
-}
-
-}  // namespace
-
-template <class T>
-void Queue::reduce(Reduction kind, const Matrix<T>& a, Pointer<double> result, Scratch<OpenCL> scratch) {
-  check_scalar<T>(*device_);
-  const int work_group = device_->work_group(device_->is_gpu() ? 256 : 64);
-  const Defines defines = real_defines<T>(work_group);
-  const int lanes = strip_lanes(a.rows, work_group);
-  const Index partials = partial_count(*device_, strip_count(a.rows, a.cols, 1, lanes, work_group), scratch);
-  const Pointer<double> partial = partials > 1 ? cast_pointer<double>(scratch.data) : result;
-  device_->launch(device_->kernel({"reduce.cl"}, "reduce", defines), partials, work_group, condition_, a, partial,
-                  a.rows, a.cols, lanes, static_cast<int>(kind));
-  if (partials > 1)
-    device_->launch(device_->kernel({"reduce.cl"}, "reduce_partials", defines), 1, work_group, condition_, partial,
-                    result, partials, static_cast<int>(kind));
-}
-
-template <class T>
-void Queue::sum_squares(const Matrix<T>& a, Pointer<double> result, Scratch<OpenCL> scratch) {
-  reduce(Reduction::sum_squares, a, result, scratch);
-}
-
-template <class T>
-void Queue::sum_abs(const Matrix<T>& a, Pointer<double> result, Scratch<OpenCL> scratch) {
-  reduce(Reduction::sum_abs, a, result, scratch);
-}
-
-template <class T>
-void Queue::max_abs(const Matrix<T>& a, Pointer<double> result, Scratch<OpenCL> scratch) {
-  reduce(Reduction::max_abs, a, result, scratch);
-}
-
-template <class T>
-void Queue::first_not_finite(const Matrix<T>& a, Pointer<std::int64_t> row_col, Scratch<OpenCL> scratch) {
-  check_scalar<T>(*device_);
-  const int work_group = device_->work_group(device_->is_gpu() ? 256 : 64);
-  const Defines defines = real_defines<T>(work_group);
-  const int lanes = strip_lanes(a.rows, work_group);
-  const Index partials = partial_count(*device_, strip_count(a.rows, a.cols, 1, lanes, work_group), scratch);
-  const Pointer<std::int64_t> partial = partials > 1 ? cast_pointer<std::int64_t>(scratch.data) : row_col;
-  device_->launch(device_->kernel({"reduce.cl"}, "find_not_finite", defines), partials, work_group, condition_, a,
-                  partial, a.rows, a.cols, lanes);
-  device_->launch(device_->kernel({"reduce.cl"}, "first_not_finite", defines), 1, work_group, condition_, partial,
-                  row_col, partials, a.rows);
-}
+template Limits Queue::limits(float) const;
+template Limits Queue::limits(double) const;
 
 std::vector<DeviceInfo> device_infos(std::string* reason) noexcept try {
   const auto text = [](cl_device_id device, cl_device_info what) {
@@ -225,28 +115,5 @@ bool holds(cl_mem buffer, Index bytes) {
   return buffer != nullptr && clGetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof size, &size, nullptr) == CL_SUCCESS &&
          bytes >= 0 && static_cast<std::size_t>(bytes) <= size;
 }
-
-template void Queue::copy(const Matrix<float>&, const Matrix<float>&, Part);
-template void Queue::copy(const Matrix<double>&, const Matrix<double>&, Part);
-template void Queue::narrow(const Matrix<double>&, const Matrix<float>&, Part);
-template void Queue::narrow(const Matrix<double>&, const Matrix<double>&, Part);
-template void Queue::widen(const Matrix<float>&, const Matrix<double>&);
-template void Queue::widen(const Matrix<double>&, const Matrix<double>&);
-template void Queue::transpose(const Matrix<float>&, const Matrix<float>&);
-template void Queue::transpose(const Matrix<double>&, const Matrix<double>&);
-template void Queue::copy_rows(const Matrix<float>&, Pointer<std::int64_t>, const Matrix<float>&, Pointer<std::int64_t>,
-                               Index);
-template void Queue::copy_rows(const Matrix<double>&, Pointer<std::int64_t>, const Matrix<double>&,
-                               Pointer<std::int64_t>, Index);
-template void Queue::fill(const Matrix<float>&, float, float);
-template void Queue::fill(const Matrix<double>&, double, double);
-template void Queue::sum_squares(const Matrix<float>&, Pointer<double>, Scratch<OpenCL>);
-template void Queue::sum_squares(const Matrix<double>&, Pointer<double>, Scratch<OpenCL>);
-template void Queue::sum_abs(const Matrix<float>&, Pointer<double>, Scratch<OpenCL>);
-template void Queue::sum_abs(const Matrix<double>&, Pointer<double>, Scratch<OpenCL>);
-template void Queue::max_abs(const Matrix<float>&, Pointer<double>, Scratch<OpenCL>);
-template void Queue::max_abs(const Matrix<double>&, Pointer<double>, Scratch<OpenCL>);
-template void Queue::first_not_finite(const Matrix<float>&, Pointer<std::int64_t>, Scratch<OpenCL>);
-template void Queue::first_not_finite(const Matrix<double>&, Pointer<std::int64_t>, Scratch<OpenCL>);
 
 }  // namespace qrane::backend::opencl

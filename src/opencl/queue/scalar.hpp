@@ -26,6 +26,9 @@ void check_scalar(const Device& device) {
                 "OpenCL: this device has no double precision (cl_khr_fp64)");
 }
 
+/// The reductions of reduce.cl.
+enum class Reduction : int { sum_squares = 0, sum_abs = 1, max_abs = 2 };
+
 /// Work-items along the rows of a strip (common.cl): a power of two, no more than the rows ask for.
 inline int strip_lanes(Index rows, int work_group) {
   int lanes = 1;

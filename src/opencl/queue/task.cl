@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tile kernels share: the task descriptor, laid out as vocabulary/kernels.hpp has it.
+// What the tile kernels share: the task descriptor, laid out as vocabulary/panels.hpp has it.
 typedef struct {
   long row;
   long t;

@@ -112,7 +112,7 @@ class DeviceLines {
   /// target line k := the user's line list[k] or, `identity`: the other way round, target line list[k] := line k.
   void take(const User& user, const Pointer<std::int32_t>& list, const Pointer<T>& target, Index count,
             const Group& group, bool scattered = false, const Pointer<std::int32_t>& exponents = {}) {
-    queue_.copy_lines(backend::CopyLines<B, T>{.source = user.data,
+    copy_lines(queue_, backend::CopyLines<B, T>{.source = user.data,
                                                .target = target,
                                                .source_index = scattered ? Pointer<std::int32_t>{} : list,
                                                .target_index = scattered ? list : Pointer<std::int32_t>{},
@@ -126,7 +126,7 @@ class DeviceLines {
   /// The user's line list[k] := line k or, `gathered`, line k := line list[k].
   void give(const Pointer<T>& source, Index count, const Group& group, const User& user,
             const Pointer<std::int32_t>& list, bool gathered, const Pointer<std::int32_t>& exponents = {}) {
-    queue_.copy_lines(backend::CopyLines<B, T>{.source = source,
+    copy_lines(queue_, backend::CopyLines<B, T>{.source = source,
                                                .target = user.data,
                                                .source_index = gathered ? list : Pointer<std::int32_t>{},
                                                .target_index = gathered ? Pointer<std::int32_t>{} : list,
@@ -139,7 +139,7 @@ class DeviceLines {
   }
   void copy_by(const Pointer<T>& source, const Pointer<std::int32_t>& source_index, const Pointer<T>& target,
                const Pointer<std::int32_t>& target_index, Index count, const Group& group, bool add = false) {
-    queue_.copy_lines(backend::CopyLines<B, T>{.source = source,
+    copy_lines(queue_, backend::CopyLines<B, T>{.source = source,
                                                .target = target,
                                                .source_index = source_index,
                                                .target_index = target_index,
@@ -151,12 +151,12 @@ class DeviceLines {
   }
   void zero(const Pointer<T>& lines, Index count, const Group& group) {
     const Index size = count * group.cols;
-    if (size > 0) queue_.fill(backend::DeviceMatrix<B, T>{lines, size, 1, size, 0, 1}, T(0), T(0));
+    if (size > 0) fill(queue_, backend::DeviceMatrix<B, T>{lines, size, 1, size, 0, 1}, T(0), T(0));
   }
 
   void sum(backend::SumLines<B, T> task, const Group& group) {
     task.cols = static_cast<std::int32_t>(group.cols);
-    if (task.count > 0) queue_.sum_lines(task);
+    if (task.count > 0) sum_lines(queue_, task);
   }
 
   void add_norms(const Pointer<T>& lines, Index count, const Pointer<std::int32_t>& exponents, const Group& group,
@@ -168,7 +168,7 @@ class DeviceLines {
                                   .cols = static_cast<std::int32_t>(group.cols),
                                   .sign = -1,
                                   .parts = static_cast<std::int32_t>(norm_parts)};
-    queue_.norm_lines(task);
+    norm_lines(queue_, task);
     std::vector<double> partials(static_cast<std::size_t>(2 * norm_parts * group.cols));
     queue_.download(group.partials, partials.data(), static_cast<Index>(partials.size()));
     for (Index c = 0; c < group.cols; ++c) {

@@ -20,7 +20,7 @@
 #include "sparse/device/plan/front_rounds.hpp"
 #include "sparse/device/tables.hpp"
 #include "sparse/factors.hpp"
-#include "vocabulary/whole_fronts.hpp"
+#include "vocabulary/queue.hpp"
 
 namespace qrane::sparse {
 
@@ -39,14 +39,12 @@ class DeviceMemory {
     FrontRoundsOptions rounds;
     rounds.rhs_cols = rhs_cols;
     rounds.panel = panel;
-    rounds.whole_elements = queue.front_whole_elements(T{});
-    rounds.whole_rows = backend::most_whole_rows<B>;
-    rounds.update_cols = queue.front_update_cols(T{});
-    if constexpr (backend::updates_front_pairs<Queue, T>) {
-      rounds.update_blocks = backend::front_update_blocks;
-      if (sizeof(T) == 8)
-        rounds.pair_cols = queue.front_update_pair_cols(T{});  // in float memory is not what limits them
-    }
+    const backend::Limits& limits = queue.limits(T{});
+    rounds.whole_elements = limits.front_whole_elements;
+    rounds.whole_rows = limits.front_whole_rows;
+    rounds.update_cols = limits.front_update_cols;
+    rounds.update_blocks = limits.front_update_blocks;
+    if (sizeof(T) == 8) rounds.pair_cols = limits.front_update_pair_cols;  // in float memory is not what limits them
     rounds.keep_q = options.keep_q;
     rounds.detect_rank = options.detect_rank;
     limit_ = queue.available_bytes();

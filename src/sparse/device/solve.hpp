@@ -120,7 +120,7 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
     Output x(*this, s().cols, fronts_.rhs_cols, where);
     in_groups(fronts_.rhs_cols, needs, [&](Index first, Index cols) {
       Group group(*this, cols, lines(needs));
-      queue_.copy_lines(backend::CopyLines<B, T>{.source = fronts_.rhs + first * fronts_.rhs_ld,
+      copy_lines(queue_, backend::CopyLines<B, T>{.source = fronts_.rhs + first * fronts_.rhs_ld,
                                                  .target = group.y,
                                                  .source_index = run().r_rows,
                                                  .source_line = 1,
@@ -282,9 +282,9 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
     zero(group.x, s().cols, group);
     for (const SolveLaunch& launch : t.r.down) {
       if (launch.step == SolveStep::update)
-        queue_.update_front_rows(f, tasks(t.down_blocks, launch), Op::none);
+        update_front_rows(queue_, f, tasks(t.down_blocks, launch), Op::none);
       else
-        queue_.solve_front_rows(f, tasks(t.down_blocks, launch), Op::none);
+        solve_front_rows(queue_, f, tasks(t.down_blocks, launch), Op::none);
     }
     singletons(t.singletons.down_begin,
                {.out = group.x,
@@ -326,8 +326,8 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
                .count = launch.count},
               group);
           break;
-        case SolveStep::update: queue_.update_front_rows(f, tasks(t.up_blocks, launch), Op::transpose); break;
-        default: queue_.solve_front_rows(f, tasks(t.up_blocks, launch), Op::transpose);
+        case SolveStep::update: update_front_rows(queue_, f, tasks(t.up_blocks, launch), Op::transpose); break;
+        default: solve_front_rows(queue_, f, tasks(t.up_blocks, launch), Op::transpose);
       }
     }
   }
@@ -358,10 +358,10 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
     for (std::size_t k = 0; k < count; ++k) {
       const SolveLaunch& launch = t.q.up[op == Op::transpose ? k : count - 1 - k];
       if (launch.step == SolveStep::whole) {
-        queue_.reflect_front_lines(f, tasks(t.whole, launch), op);
+        reflect_front_lines(queue_, f, tasks(t.whole, launch), op);
       } else {
-        queue_.multiply_front_panels(f, tasks(t.parts, launch));
-        queue_.update_front_lines(f, tasks(t.parts, launch), op);
+        multiply_front_panels(queue_, f, tasks(t.parts, launch));
+        update_front_lines(queue_, f, tasks(t.parts, launch), op);
       }
     }
   }

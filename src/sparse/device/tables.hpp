@@ -55,19 +55,19 @@ class DeviceTables {
                                           launch.max_cols,     launch.blocks, launch.max_elements};
     };
     switch (launch.step) {
-      case FrontStep::lay_out: return queue.lay_out_fronts(fronts, tasks(lists_));
-      case FrontStep::whole: return queue.factor_whole_fronts(fronts, tasks(lists_), keep_q);
-      case FrontStep::assemble: return queue.assemble_fronts(fronts, tasks(shares_));
-      case FrontStep::finish: return queue.finish_fronts(fronts, tasks(shares_));
-      case FrontStep::pack: return queue.pack_fronts(fronts, tasks(pieces_));
-      case FrontStep::unpack: return queue.unpack_fronts(fronts, tasks(pieces_));
+      case FrontStep::lay_out: return lay_out_fronts(queue, fronts, tasks(lists_));
+      case FrontStep::whole: return factor_whole_fronts(queue, fronts, tasks(lists_), keep_q);
+      case FrontStep::assemble: return assemble_fronts(queue, fronts, tasks(shares_));
+      case FrontStep::finish: return finish_fronts(queue, fronts, tasks(shares_));
+      case FrontStep::pack: return pack_fronts(queue, fronts, tasks(pieces_));
+      case FrontStep::unpack: return unpack_fronts(queue, fronts, tasks(pieces_));
       case FrontStep::panel:
-      case FrontStep::tail: return queue.factor_front_panels(fronts, tasks(panels_));
+      case FrontStep::tail: return factor_front_panels(queue, fronts, tasks(panels_));
       case FrontStep::narrow:
       case FrontStep::closing:
-      case FrontStep::wide: return queue.update_fronts(fronts, tasks(updates_));
+      case FrontStep::wide: return update_fronts(queue, fronts, tasks(updates_));
       case FrontStep::pair:
-        if constexpr (backend::updates_front_pairs<Queue, T>) return queue.update_fronts_pair(fronts, tasks(updates_));
+        update_fronts_pair(queue, fronts, tasks(updates_));
     }
   }
 

@@ -5,7 +5,7 @@
 #include <qrane/sparse_qr.hpp>
 
 #include "sparse/device/solve_cost.hpp"
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace qrane::sparse {
 

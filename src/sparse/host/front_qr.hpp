@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "sparse/host/reflect.hpp"
-#include "vocabulary/kernels.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace qrane::sparse {
 
