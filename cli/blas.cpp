@@ -46,13 +46,13 @@ constexpr useconds_t pause_us = 10000;
 
 }  // namespace
 
-/// The shared libraries' mmap. OpenBLAS asks again and again for a buffer that it is refused, in threads that begin before
-/// main: a request that is refused many times in a row ends the program with words.
-extern "C" void* mmap(void* address, std::size_t length, int protection, int flags, int file, off_t offset) noexcept {
+/// The shared libraries' mmap. OpenBLAS asks again and again for a buffer that it is refused, in threads that begin
+/// before main: a request that is refused many times in a row ends the program with words.
+extern "C" __attribute__((visibility("default"))) void* mmap(void* address, std::size_t length, int protection,
+                                                             int flags, int file, off_t offset) noexcept {
   static thread_local std::size_t refused_length = 0;
   static thread_local int refusals = 0;
-  void* const result =
-      reinterpret_cast<void*>(::syscall(SYS_mmap, address, length, protection, flags, file, offset));
+  void* const result = reinterpret_cast<void*>(::syscall(SYS_mmap, address, length, protection, flags, file, offset));
   const bool memory = file == -1 && protection == (PROT_READ | PROT_WRITE);
   if (!memory) return result;
   if (result != MAP_FAILED || errno != ENOMEM) {

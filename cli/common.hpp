@@ -84,6 +84,8 @@ class Words {
 /// One line on standard error, beginning with "qrane: "; line breaks inside the message become blanks.
 void complain(const std::string& message);
 
+/// The terminal's width as it is now; 80 where that is not known.
+int terminal_columns(std::FILE* terminal);
 /// A line cut to the terminal's width as it is now, so that it can be rewritten in place.
 std::string fit_to_terminal(const std::string& line, std::FILE* terminal);
 

@@ -89,8 +89,7 @@ int run_pivoted(const PivotedRequest& request) {
   pick_precision(request.common, Precision::f64);
   const bool single = io::probe_matrix(request.a).single_precision;
   return run_on_device(request.common, single, {{"--r", request.r}, {"--q", request.q}, {"--perm", request.perm}},
-                       {{"A", request.a}},
-                       [&](auto scalar, const Context& context, Precision precision) {
+                       {{"A", request.a}}, [&](auto scalar, const Context& context, Precision precision) {
                          return factor<decltype(scalar)>(request, context, precision);
                        });
 }

@@ -97,7 +97,7 @@ Command add_solve_command(CLI::App& parent) {
   app->add_option("b", options->b, "right-hand sides, one a column")->required();
   app->add_option("--x", options->x, "write the solutions here")->type_name("FILE");
   app->add_flag("--sparse", options->sparse, "sparse QR (a sparse .mtx gets it anyway)");
-  app->add_flag("--dense", options->dense, "spread a sparse .mtx out");
+  app->add_flag("--dense", options->dense, "convert a sparse .mtx to dense");
   add_sparse_options(*app, options->sparse_options);
   add_common_options(*app, options->common);
   app->footer(

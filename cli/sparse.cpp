@@ -45,14 +45,15 @@ void say_analysis(const Words& say, const AnalysisFacts& facts) {
 double gflops(const FactorFacts& facts) { return facts.seconds > 0 ? facts.flops / facts.seconds * 1e-9 : 0; }
 
 void say_factor(const Words& say, const FactorFacts& facts) {
-  const std::string where = facts.on_device       ? "the device, by its kernels"
+  const std::string where = facts.on_device      ? "the device, by its kernels"
                             : facts.threads == 1 ? "1 CPU thread"
                                                  : std::to_string(facts.threads) + " CPU threads";
   say("factorization  ", brief(facts.seconds), " s, ", brief(gflops(facts)), " GFLOP/s on ", where);
   const double mib = 1 << 20;
   say("peak memory    ", brief(static_cast<double>(facts.peak_bytes) / mib), " MiB of fronts and factors");
   if (facts.stages > 1)
-    say("staging        ", facts.stages, " stages, ", brief(static_cast<double>(facts.moved_bytes) / mib), " MiB moved");
+    say("staging        ", facts.stages, " stages, ", brief(static_cast<double>(facts.moved_bytes) / mib),
+        " MiB moved");
 }
 
 void say_rank(const Words& say, const FactorFacts& facts, Index full) {
@@ -250,8 +251,8 @@ std::int64_t memory_limit_bytes(const std::string& text) {
 void check_no_sparse_options(const SparseOptions& options) {
   detail::check(options.processor.empty(), ErrorCode::invalid_argument, "--processor ", options.processor,
                 ": only sparse factorizations choose one");
-  detail::check(options.memory_limit.empty(), ErrorCode::invalid_argument, "--memory-limit ",
-                options.memory_limit, ": only sparse factorizations have one");
+  detail::check(options.memory_limit.empty(), ErrorCode::invalid_argument, "--memory-limit ", options.memory_limit,
+                ": only sparse factorizations have one");
   detail::check(options.ordering.empty(), ErrorCode::invalid_argument, "--ordering ", options.ordering,
                 ": only sparse factorizations have one");
 }
@@ -266,9 +267,10 @@ std::string norms_line(const std::vector<double>& norms) {
 int run_sparse_qr(const SparseQrCommand& options) {
   const Precision precision =
       pick_precision(options.common, io::probe_matrix(options.a).single_precision ? Precision::f32 : Precision::f64);
-  detail::check(options.r.empty() || options.r == "-" || io::is_matrix_market_path(options.r), ErrorCode::invalid_argument, "--r ",
-                options.r, ": a sparse R is written as .mtx or .mtx.gz");
-  check_outputs({{"--r", options.r}, {"--perm", options.perm}, {"--json", options.common.json, false}}, {{"A", options.a}});
+  detail::check(options.r.empty() || options.r == "-" || io::is_matrix_market_path(options.r),
+                ErrorCode::invalid_argument, "--r ", options.r, ": a sparse R is written as .mtx or .mtx.gz");
+  check_outputs({{"--r", options.r}, {"--perm", options.perm}, {"--json", options.common.json, false}},
+                {{"A", options.a}});
   const Context context = make_context(options.common, precision);
   return with_scalar(precision, [&](auto scalar) { return factor<decltype(scalar)>(options, context, precision); });
 }
@@ -276,8 +278,7 @@ int run_sparse_qr(const SparseQrCommand& options) {
 int run_sparse_solve(const SparseSolveCommand& options) {
   const bool single = io::probe_matrix(options.a).single_precision && io::probe_matrix(options.b).single_precision;
   const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
-  check_outputs({{"--x", options.x}, {"--json", options.common.json, false}},
-                {{"A", options.a}, {"b", options.b}});
+  check_outputs({{"--x", options.x}, {"--json", options.common.json, false}}, {{"A", options.a}, {"b", options.b}});
   const Context context = make_context(options.common, precision);
   return with_scalar(precision, [&](auto scalar) { return solve<decltype(scalar)>(options, context, precision); });
 }

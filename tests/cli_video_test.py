@@ -224,6 +224,12 @@ class Results(VideoCase):
                                "-c:v", "png", "-f", "image2pipe", "-"], input=frame.tobytes(), capture_output=True,
                               check=True).stdout
 
+    def test_directories_of_odd_names(self):
+        self.save("v.npy", moving_square(50)[0])
+        for name in ("it's\na: 'dir' %d", "-out", "a|b", "concat:x"):
+            self.good("background", "v.npy", "--out=" + name, "--window", "20")
+            self.assertEqual(len(ffmpeg_frames("file:" + str(self.dir / name / "mask.mp4"), 64, 48)), 50)
+
     def test_a_second_run_leaves_no_pictures_of_the_first(self):
         self.save("v.npy", moving_square(60)[0])
         self.good("background", "v.npy", "--out", "out", "--window", "20")

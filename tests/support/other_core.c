@@ -2,7 +2,7 @@
    Preloaded by a test: OpenBLAS as if it took every processor for a Prescott, unless it is told which core to use. */
 #include <stdlib.h>
 
-const char* openblas_get_corename(void) {
+__attribute__((visibility("default"))) const char* openblas_get_corename(void) {
   const char* core = getenv("OPENBLAS_CORETYPE");
   return core != NULL ? core : "Prescott";
 }

@@ -16,11 +16,11 @@ struct Core {
   std::string_view name;
   Level level;
 };
-constexpr Core cores[] = {{"Prescott", sse},  {"Core2", sse},      {"Penryn", sse},        {"Dunnington", sse},
-                          {"Nehalem", sse},   {"Atom", sse},       {"Athlon", sse},        {"Opteron", sse},
-                          {"Barcelona", sse}, {"Bobcat", sse},     {"Sandybridge", avx},   {"Bulldozer", avx},
-                          {"Piledriver", avx}, {"Steamroller", avx}, {"Excavator", avx2},  {"Haswell", avx2},
-                          {"Zen", avx2},      {"SkylakeX", avx512}, {"Cooperlake", avx512}, {"SapphireRapids", avx512}};
+constexpr Core cores[] = {
+    {"Prescott", sse},    {"Core2", sse},     {"Penryn", sse},      {"Dunnington", sse},    {"Nehalem", sse},
+    {"Atom", sse},        {"Athlon", sse},    {"Opteron", sse},     {"Barcelona", sse},     {"Bobcat", sse},
+    {"Sandybridge", avx}, {"Bulldozer", avx}, {"Piledriver", avx},  {"Steamroller", avx},   {"Excavator", avx2},
+    {"Haswell", avx2},    {"Zen", avx2},      {"SkylakeX", avx512}, {"Cooperlake", avx512}, {"SapphireRapids", avx512}};
 
 Level level_of(const CpuFeatures& features) {
   if (features.avx512 && !features.amd) return avx512;
@@ -53,8 +53,7 @@ std::string fitting_core(const CpuFeatures& features) {
 }
 
 bool leaves_features_unused(const std::string& core, const CpuFeatures& features) {
-  const auto known =
-      std::find_if(std::begin(cores), std::end(cores), [&](const Core& c) { return c.name == core; });
+  const auto known = std::find_if(std::begin(cores), std::end(cores), [&](const Core& c) { return c.name == core; });
   return known != std::end(cores) && known->level < level_of(features);
 }
 

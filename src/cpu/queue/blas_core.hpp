@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processor OpenBLAS takes this one for, and whether that is what it is. OpenBLAS 0.3.21 takes Intel processors of
-// family 6 with an extended model of 11 or more for a Prescott and runs SSE3 kernels there; 0.3.25 no longer does.
+// Which processor OpenBLAS takes this one for, and whether that is what it is. OpenBLAS 0.3.21 takes Intel processors
+// of family 6 with an extended model of 11 or more for a Prescott and runs SSE3 kernels there; 0.3.25 no longer does.
 // OPENBLAS_CORETYPE names the core to use and is read when the library is loaded.
 #pragma once
 
