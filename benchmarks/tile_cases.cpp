@@ -9,9 +9,8 @@
 #include "session.hpp"
 
 #ifdef QRANE_BENCH_KERNELS
-#include "cuda/basic.hpp"
-#include "cuda/fronts/front_tiles.hpp"
-#include "sparse/tile_factor.hpp"
+#include "paper/tiles/cuda.hpp"
+#include "paper/tiles/tile_factor.hpp"
 #endif
 
 namespace qrane::bench {

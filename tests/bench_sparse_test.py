@@ -9,7 +9,8 @@ import tempfile
 import bench_support
 from bench_support import QRANE, REPORT, run, run_plot
 
-DATA = sys.argv[3] if len(sys.argv) > 3 else sys.exit("usage: bench_sparse_test.py QRANE PLOT DATA [unittest arguments]")
+DATA = sys.argv[3] if len(sys.argv) > 3 else sys.exit(
+    "usage: bench_sparse_test.py QRANE PLOT DATA [unittest arguments]")
 PEER = "qrane-peers-spqr, SuiteSparseQR"
 # ranks as SuiteSparseQR finds them
 RANKS = {"lp_nug08": 742, "ch6-6-b3": 1985, "ash219": 85, "nug-5": 148, "chessboard-5x5x2": 176, "grid2d-20": 400,
@@ -30,7 +31,8 @@ class SparseSuite(bench_support.Suite):
             with self.subTest(matrix=case["name"]):
                 self.assertEqual(case["outcome"], "measured", case["reason"])
                 analysis = case["analysis"]
-                self.assertGreater(min(analysis[key] for key in ("fronts", "r_entries", "flops", "intensity", "median_ms")), 0)
+                self.assertGreater(min(analysis[key]
+                                   for key in ("fronts", "r_entries", "flops", "intensity", "median_ms")), 0)
                 self.assertCountEqual([r["precision"] for r in case["runs"]], ["f32", "f64"])
                 for each in case["runs"]:
                     self.assertEqual(each["backend"], "cpu")

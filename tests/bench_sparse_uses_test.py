@@ -84,7 +84,8 @@ class SparseUsesSuite(bench_support.Suite):
             done = run(REPORT, self.file)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             text = done.stdout
-            for words in ("**Within a memory limit, Q discarded**", "| nug-5 | 0.5 |", "**Uses**", "| grid2d-12 | Qᵀ applied | 100 |"):
+            for words in ("**Within a memory limit, Q discarded**", "| nug-5 | 0.5 |",
+                          "**Uses**", "| grid2d-12 | Qᵀ applied | 100 |"):
                 self.assertIn(words, text)
             done = run_plot(self.file, "--out", folder)
             self.assertEqual(done.returncode, 0, done.stderr)

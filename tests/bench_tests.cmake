@@ -24,6 +24,6 @@ if(TARGET qrane_command AND TARGET qrane_bench)
     add_test(NAME bench_sparse_uses_test
       COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/bench_sparse_uses_test.py
         $<TARGET_FILE:qrane_command> ${PROJECT_SOURCE_DIR}/benchmarks/plot)
-    set_tests_properties(bench_test bench_sparse_test bench_sparse_uses_test PROPERTIES TIMEOUT 600 RUN_SERIAL TRUE LABELS bench)
+    set_tests_properties(bench_test bench_sparse_test bench_sparse_uses_test PROPERTIES TIMEOUT 600 LABELS bench)
   endif()
 endif()

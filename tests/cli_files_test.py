@@ -86,7 +86,8 @@ class BadFiles(CliCase):
     def limited(self, *args, env=None):
         limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (6 << 30, 6 << 30))
         start = time.monotonic()
-        done = subprocess.run([QRANE, *map(str, args), "--backend", "cpu"], cwd=self.dir, capture_output=True, text=True,
+        done = subprocess.run([QRANE, *map(str, args), "--backend", "cpu"], cwd=self.dir, capture_output=True,
+                              text=True,
                               timeout=60, preexec_fn=limit, env=env)
         self.assertLess(time.monotonic() - start, 30, args)
         return done
@@ -151,7 +152,8 @@ class Streams(CliCase):
             self.good("qr", "a.npy", "--q", "q.npy")
             if name != "a.npy":
                 import gzip
-                text = "%%MatrixMarket matrix array real general\n40 4\n" + "\n".join(map(repr, self.a.T.ravel().tolist()))
+                text = "%%MatrixMarket matrix array real general\n40 4\n" + "\n".join(map(repr,
+                    self.a.T.ravel().tolist()))
                 data = text.encode() if name == "a.mtx" else gzip.compress(text.encode())
             else:
                 data = (self.dir / name).read_bytes()
@@ -187,12 +189,14 @@ class Streams(CliCase):
         self.assertIn("standard output: cannot write", done.stderr)
 
     def test_a_reader_that_goes_away(self):
-        done = subprocess.run(["bash", "-c", f'"{QRANE}" qr a.npy --r r.npy --backend cpu | true; echo ${{PIPESTATUS[0]}}'],
+        done = subprocess.run(["bash", "-c",
+                               f'"{QRANE}" qr a.npy --r r.npy --backend cpu | true; echo ${{PIPESTATUS[0]}}'],
                               cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.stdout, "0\n", done.stderr)
         self.assertEqual(self.load("r.npy").shape, (4, 4))
         self.save("large.npy", self.random.standard_normal((900, 900)))
-        done = subprocess.run(["bash", "-c", f'"{QRANE}" qr large.npy --r - --backend cpu | true; echo ${{PIPESTATUS[0]}}'],
+        done = subprocess.run(["bash", "-c",
+                               f'"{QRANE}" qr large.npy --r - --backend cpu | true; echo ${{PIPESTATUS[0]}}'],
                               cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.stdout, "1\n")
         self.assertIn("standard output: cannot write: Broken pipe", done.stderr)

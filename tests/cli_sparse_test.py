@@ -93,7 +93,8 @@ class Analyze(CliCase):
         self.assertEqual(len(colors), facts["stages"])  # one each
 
         for name, limit in (("free", 0), ("least", least)):
-            self.good("qr", NUG, "--sparse", "--processor", "device", "--memory-limit", str(limit), "--r", name + ".mtx",
+            self.good("qr", NUG, "--sparse", "--processor", "device", "--memory-limit", str(limit), "--r",
+                      name + ".mtx",
                       "--json", name + ".json")
         free, staged = self.json("free.json"), self.json("least.json")
         self.assertEqual((self.dir / "free.mtx").read_bytes(), (self.dir / "least.mtx").read_bytes())

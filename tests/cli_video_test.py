@@ -30,7 +30,8 @@ class VideoCase(CliCase):
             self.skipTest("no ffmpeg program")
 
     def encode(self, name, frames, *flags, size="64x48", format="gray"):
-        done = subprocess.run(["ffmpeg", "-y", "-v", "error", "-f", "rawvideo", "-pix_fmt", format, "-s", size, "-r", "10",
+        done = subprocess.run(["ffmpeg", "-y", "-v", "error", "-f", "rawvideo", "-pix_fmt", format, "-s", size, "-r",
+                               "10",
                                "-i", "-", "-c:v", "mpeg4", "-q:v", "2", *flags, "file:" + str(self.dir / name)],
                               input=frames.tobytes(), capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -83,7 +84,8 @@ class Names(VideoCase):
         self.encode("secret.mp4", moving_square(12)[0])
         shutil.copy(os.path.join(DATA, "bad_files", "hls_reads_local_file.mp4"), self.dir / "list.mp4")
         self.write("concat.mp4", "ffconcat version 1.0\nfile secret.mp4\n")
-        self.write("session.mp4", "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\n")
+        self.write("session.mp4",
+                   "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\n")
         for name in ("list.mp4", "concat.mp4", "session.mp4"):
             self.bad("background", name, "--out", "out", words=[name, "not a video that ffmpeg can read"])
         with open(self.dir / "list.mp4") as stream:
@@ -100,7 +102,8 @@ class Names(VideoCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("the size of its frames changes after frame", done.stderr)
         self.assertEqual(self.summary()["status"], "failed")  # what could be read was
-        subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "sine=duration=1", self.dir / "sound.mp4"], check=True)
+        subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "sine=duration=1", self.dir / "sound.mp4"],
+                       check=True)
         self.bad("background", "sound.mp4", "--out", "none", words=["sound.mp4: no video in it"])
         whole = (self.dir / "large.ts").read_bytes()
         (self.dir / "cut.ts").write_bytes(whole[:len(whole) * 2 // 3])
@@ -248,7 +251,8 @@ class Results(VideoCase):
         self.encode("v.mp4", rgb, format="rgb24")
         self.good("background", "v.mp4", "--out", "out")
         self.assertTrue(self.summary()["color"])
-        raw = subprocess.run(["ffmpeg", "-v", "error", "-i", self.dir / "out/foreground.mp4", "-f", "rawvideo", "-pix_fmt",
+        raw = subprocess.run(["ffmpeg", "-v", "error", "-i", self.dir / "out/foreground.mp4", "-f", "rawvideo",
+                              "-pix_fmt",
                               "rgb24", "-"], capture_output=True, check=True).stdout
         frame = np.frombuffer(raw, np.uint8).reshape(-1, 48, 64, 3)[10].astype(int)
         inside = frame[14:20, 24:28].reshape(-1, 3).mean(axis=0)

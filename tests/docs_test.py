@@ -26,7 +26,8 @@ def spread(path):
     match = re.search(r"\{([^{}]*)\}", path)
     if not match:
         return [path]
-    return [whole for part in match[1].split(",") for whole in spread(path[:match.start()] + part.strip() + path[match.end():])]
+    return [whole for part in match[1].split(",") for whole in spread(
+        path[:match.start()] + part.strip() + path[match.end():])]
 
 
 def exists(path):

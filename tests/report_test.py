@@ -14,12 +14,14 @@ REPORT = sys.argv.pop(1)
 
 def case(rows, ms, **more):
     return {"rows": rows, "cols": 192, "precision": "f32", "mode": "r", "outcome": "measured", "reason": "",
-            "flops": 1e9, "floor": {"ms": 0.1}, "algorithm": "cholesky_qr", "median_ms": ms, "gflops": 1.0, "tflops": 1e-3,
+            "flops": 1e9, "floor": {"ms": 0.1}, "algorithm": "cholesky_qr", "median_ms": ms, "gflops": 1.0,
+            "tflops": 1e-3,
             "peers": [{"peer": "cusolver", "median_ms": 2 * ms, "ratio": 2.0}], "errors": {"residual": 0.1}, **more}
 
 
 def background(data):
-    return {"rows": 110_592, "cols": 100, "precision": "f32", "method": "inexact_alm", "data": data, "outcome": "measured",
+    return {"rows": 110_592, "cols": 100, "precision": "f32", "method": "inexact_alm", "data": data,
+            "outcome": "measured",
             "reason": "", "floor": {"ms": 0.1}, "median_ms": 0.5, "iterations_per_second": 2000, "convergence": [{}],
             "tolerance": 1e-4, "converged": True, "rank": 5, "peers": []}
 
@@ -52,7 +54,8 @@ class Report(unittest.TestCase):
         return (self.root / "README.md").read_text()
 
     def report(self, how):
-        return subprocess.run([sys.executable, REPORT, how, "--root", self.root], capture_output=True, text=True, timeout=60)
+        return subprocess.run([sys.executable, REPORT, how, "--root", self.root],
+                              capture_output=True, text=True, timeout=60)
 
     def faults(self, text):
         """What --verify finds in a page whose figures are filled in."""
@@ -86,9 +89,11 @@ class Report(unittest.TestCase):
         self.assertIn("box-tall.md", done.stderr)
 
     def test_plain_numbers_are_found(self):
-        for text in ("It takes 3 ms.", "26.3x faster.", "at 50.8 TFLOP/s", "2,018 iterations/s", "12 times as fast", "40% of it"):
+        for text in ("It takes 3 ms.", "26.3x faster.", "at 50.8 TFLOP/s",
+                     "2,018 iterations/s", "12 times as fast", "40% of it"):
             self.assertIn("is in no result", self.faults(text), text)
-        for text in ("A 3 x 3 matrix.", "`sleep 3 s`", "<!--from the paper, table 2-->3 ms<!--/-->", "by 32 columns", "C++20"):
+        for text in ("A 3 x 3 matrix.", "`sleep 3 s`",
+                     "<!--from the paper, table 2-->3 ms<!--/-->", "by 32 columns", "C++20"):
             self.assertEqual(self.faults(text), "", text)
 
     def test_claims_are_held_against_all_rows(self):
@@ -106,7 +111,8 @@ class Report(unittest.TestCase):
         self.assertIn("not == vtest", self.faults("<!--? box-video : all data == vtest -->On the video and made-up."))
 
     def test_wrong_queries_are_named(self):
-        for query, words in (("absent : ms", "no result absent.json"), ("box-tall 7x7 : ms", "no case of box-tall is '7x7'"),
+        for query, words in (("absent : ms", "no result absent.json"),
+                             ("box-tall 7x7 : ms", "no case of box-tall is '7x7'"),
                              ("box-tall : ms", "fits 2 cases"), ("box-tall 1000x192 : x nobody", "no such value")):
             self.assertIn(words, self.faults(f"<!--= {query} --><!--/-->"))
 

@@ -30,7 +30,8 @@ UPDATE_KEYS = {"figure": str, "kind": str, "change": str, "rows": int, "cols": i
                "precision": str, "outcome": str, "floor": dict, "times": list}
 MEASURED_UPDATE_KEYS = {"median_ms": (int, float), "peers": list}
 SPARSE_KEYS = {"name": str, "source": str, "rows": int, "cols": int, "entries": int, "outcome": str}
-MEASURED_SPARSE_KEYS = {"median_ms": (int, float), "gflops": (int, float), "analysis": dict, "runs": list, "peers": list,
+MEASURED_SPARSE_KEYS = {"median_ms": (int, float), "gflops": (int, float), "analysis": dict, "runs": list,
+                        "peers": list,
                         "orderings": list}
 USES_KEYS = {"name": str, "precision": str, "rows": int, "cols": int, "outcome": str}
 MEASURED_USES_KEYS = {"median_ms": (int, float), "analysis": dict, "rank": int, "limits": list, "refactor": dict,

@@ -78,7 +78,8 @@ def analysis_ratios(case):
 
 
 def table_3_and_4(cases):
-    rows = [("matrix", "paper's", "rows", "cols", "entries", "GFlop", "intensity", "SuiteSparseQR, GFLOP/s", "qrane, GFLOP/s",
+    rows = [("matrix", "paper's", "rows", "cols", "entries", "GFlop", "intensity", "SuiteSparseQR, GFLOP/s",
+             "qrane, GFLOP/s",
              "speed-up", "in the paper: CPU, GPU GFLOP/s, intensity, GFlop, speed-up")]
     for case in cases:
         if case["paper"] != "Table III" and not case["paper"].startswith("stand-in"):
@@ -136,18 +137,22 @@ def goal_table(cases):
 
 
 def matrix_table(cases):
-    rows = [("matrix", "rows x cols", "entries", "ordering", "fronts", "GFlop", "intensity", "rank", "peer's", "analysis ms",
-             "ms", "refactor", "no rank detection", "solve", "total", "f32 ms", "on", "GFLOP/s", "SuiteSparseQR ms", "its total",
+    rows = [("matrix", "rows x cols", "entries", "ordering", "fronts", "GFlop", "intensity", "rank", "peer's",
+             "analysis ms",
+             "ms", "refactor", "no rank detection", "solve", "total", "f32 ms", "on", "GFLOP/s", "SuiteSparseQR ms",
+             "its total",
              "speed-up", "memory", "error", "peer's")]
     for case in cases:
         run, single, peer, analysis = main_run(case), run_of(case, "f32"), best_peer(case), case["analysis"]
         rows.append((case["name"], f"{case['rows']:,} x {case['cols']:,}", f"{case['entries']:,}", analysis["ordering"],
                      f"{analysis['fronts']:,}", short(analysis["flops"] * 1e-9), short(analysis["intensity"]),
-                     f"{run['rank']:,}", f"{peer['rank']:,.0f}" if peer and "rank" in peer else "-", short(analysis["median_ms"]),
+                     f"{run['rank']:,}", f"{peer['rank']:,.0f}" if peer and "rank" in peer else "-", short(
+                         analysis["median_ms"]),
                      ms_of(run, "numeric"), ms_of(run, "refactor"), ms_of(run, "without_rank_detection"),
                      ms_of(run, "solve"), short(case["total_ms"]), ms_of(single, "numeric"),
                      run["backend"], short(case["gflops"]),
-                     f"{short(peer['numeric']['median_ms'])} ({peer['ordering']})" if peer else "-", ms_of(peer, "total"),
+                     f"{short(peer['numeric']['median_ms'])} ({peer['ordering']})" if peer else "-",
+                     ms_of(peer, "total"),
                      factor(case.get("speed_up")), factor(memory_ratio(case)), f"{run['normal_error']:.1e}",
                      f"{peer['normal_error']:.1e}" if peer and peer.get("normal_error") is not None else "-"))
     return markdown(rows)
@@ -199,7 +204,8 @@ PAPER_FLOOD = {"Apply": "183.3", "Factorize": "23.62 (34.80 without T, 72 x 64)"
 def tile_tables(results):
     """Suite `paper-tiles`: the paper's rounds of tile tasks."""
     floods = [("tasks", "rows of a bundle", "precision", "GFLOP/s", "in the paper")]
-    trees = [("matrix", "precision", "rounds, plain", "pipelined", "ms, plain", "pipelined", "gain", "canonical GFLOP/s",
+    trees = [("matrix", "precision", "rounds, plain", "pipelined", "ms, plain", "pipelined", "gain",
+              "canonical GFLOP/s",
               "executed", "plan, ms", "device memory, MiB")]
     plain = {(case["name"], case["precision"]): case for case in results["tiles"]
              if case["kind"] == "tree" and has_times(case) and not case["pipelined"]}
@@ -211,7 +217,8 @@ def tile_tables(results):
             other = plain.get((case["name"], case["precision"]))
             trees.append((case["name"], case["precision"], str(other["rounds"]) if other else "-", str(case["rounds"]),
                           short(other["median_ms"]) if other else "-", short(case["median_ms"]),
-                          factor(ratio(other["median_ms"], case["median_ms"]) if other else None), short(case["gflops"]),
+                          factor(ratio(other["median_ms"], case["median_ms"])
+                                 if other else None), short(case["gflops"]),
                           short(case["executed_flops"] / case["median_ms"] * 1e-6), short(case["plan_ms"]),
                           short(case["bytes"] / 2**20)))
     parts = []
@@ -296,7 +303,8 @@ def draw_tile_trees(plt, cases, title):
 def draw_tile_rates(plt, cases, title):
     """GFLOP/s of the device flooded with one kind of task, by the rows of a bundle."""
     figure, ax = plt.subplots(figsize=(6, 4))
-    for (name, precision), marker in zip(dict.fromkeys((case["name"], case["precision"]) for case in cases), "osD^vx+*"):
+    for (name, precision), marker in zip(dict.fromkeys(
+        (case["name"], case["precision"]) for case in cases), "osD^vx+*"):
         mine = [case for case in cases if (case["name"], case["precision"]) == (name, precision)]
         ax.plot([case["rows"] for case in mine], [case["gflops"] for case in mine], marker=marker, markersize=5,
                 label=f"{name}, {precision}")

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and pictures of the suite `sparse-uses`, for report and plot: factorizations within memory limits, and what factors
-are used for."""
+"""Tables and pictures of the suite `sparse-uses`, for report and plot: factorizations within memory limits, and what
+factors are used for."""
 
 from tables.results import has_times, markdown, short
 from tables.sparse import factor, ms_of, ratio
 
 USES = {"solve": "least squares, Q kept", "apply QT": "Qᵀ applied", "apply Q": "Q applied",
-        "least norm": "least norm, Q kept", "solve without Q": "least squares, Q discarded (corrected semi-normal equations)",
+        "least norm": "least norm, Q kept",
+        "solve without Q": "least squares, Q discarded (corrected semi-normal equations)",
         "solve what rode along": "least squares, right-hand side given with the values",
         "refine": "least squares, factored in float, refined"}
 
@@ -24,7 +25,8 @@ def label(case):
 
 
 def factor_table(cases):
-    rows = [("matrix", "rows x cols", "GFlop", "rank", "values to R, ms", "refactor", "over the first", "Q kept, ms", "MiB",
+    rows = [("matrix", "rows x cols", "GFlop", "rank", "values to R, ms", "refactor", "over the first", "Q kept, ms",
+             "MiB",
              "on the host's cores", "SuiteSparseQR, Q kept", "in float, ms")]
     for case in cases:
         rows.append((label(case), f"{case['rows']:,} x {case['cols']:,}", short(case["analysis"]["flops"] * 1e-9),
@@ -53,7 +55,15 @@ def limit_table(cases):
 
 
 def use_table(cases):
-    rows = [("matrix", "use", "right-hand sides", "ms", "from and to the host", "the host's cores", "SuiteSparseQR", "error")]
+    rows = [
+    ("matrix",
+    "use",
+    "right-hand sides",
+    "ms",
+    "from and to the host",
+    "the host's cores",
+    "SuiteSparseQR",
+     "error")]
     for case in cases:
         for use in case["uses"]:
             across = median_of(use, "from_host")

@@ -32,17 +32,20 @@ def update_table(cases):
     for (change, m, n, k, p, mode, block), found in pairs.items():
         both = [found[precision] for precision in ("f32", "f64") if precision in found]
         measured = [case for case in both if has_times(case)]
-        head = (change, f"{m:,} x {n:,}", f"{k:,}", f"{p:,}" + (f", nb = {block}" if block else ""), MODES.get(mode, mode))
+        head = (change, f"{m:,} x {n:,}", f"{k:,}", f"{p:,}" +
+     (f", nb = {block}" if block else ""), MODES.get(mode, mode))
         if not measured:
             rows.append(head + (both[0]["outcome"] + ": " + both[0]["reason"],) + ("",) * (3 + len(columns)))
             continue
         firsts = [case["times"][0] for case in measured]
-        worst = [max(value for key, value in time["errors"].items() if isinstance(value, (int, float)) and key != "limit")
+        worst = [max(value for key,
+                     value in time["errors"].items() if isinstance(value, (int, float)) and key != "limit")
                  if any(time["errors"].get(key) is not None for key in ("residual", "orthogonality")) else None
                  for time in firsts]
         rows.append(head + (" / ".join(dict.fromkeys(time["ran"] for time in firsts)),
                             " / ".join(short(case["median_ms"]) for case in measured),
-                            " / ".join(short(time["predicted_ms"]) if "predicted_ms" in time else "-" for time in firsts),
+                            " / ".join(short(time["predicted_ms"])
+                                       if "predicted_ms" in time else "-" for time in firsts),
                             " / ".join(short(value) if value is not None else "-" for value in worst),
                             *(" / ".join(over(case, name) for case in measured) for name in columns)))
     return markdown(rows)
@@ -55,7 +58,8 @@ def accuracy_table(cases):
         for time in case["times"]:
             if "accuracy" in time:
                 values = (f"{time['accuracy'][name]:.1e}" for name in ("forward", "orthogonality", "backward"))
-                method = time["method"] + (f", by {time['ran']}" if time.get("ran", time["method"]) != time["method"] else "")
+                method = time["method"] + (f", by {time['ran']}" if time.get("ran",
+                                           time["method"]) != time["method"] else "")
                 rows.append((case["change"], f"{case['rows']:,} x {case['cols']:,}", f"{case['p']:,}", method, *values))
     return markdown(rows) if len(rows) > 1 else ""
 
@@ -101,15 +105,15 @@ def summary(updates):
                   if over(case, name) != "-" and case["times"][0]["method"] == "automatic"]
         slow = [ratio for ratio, _ in ratios if ratio < 1]
         if ratios:
-            worst = min(ratios, key=lambda pair: pair[0])
-            lines.append(f"- Compared with {words}: {len(slow)} of {len(ratios)} cases of `automatic` are slower; the least "
-                         f"ratio is {short(worst[0])}x ({worst[1]['change']}, {worst[1]['rows']:,} x {worst[1]['cols']:,}, "
-                         f"p = {worst[1]['p']:,}, {MODES[worst[1]['mode']]}, {worst[1]['precision']}).")
+            least, case = min(ratios, key=lambda pair: pair[0])
+            lines.append(f"- Compared with {words}: {len(slow)} of {len(ratios)} cases of `automatic` are slower; the "
+                         f"least ratio is {short(least)}x ({case['change']}, {case['rows']:,} x {case['cols']:,}, "
+                         f"p = {case['p']:,}, {MODES[case['mode']]}, {case['precision']}).")
     by_itself = sum(time.get("ran") == "refactor" for case in updates if case["kind"] == "accuracy"
                     for time in case["times"] if time["method"] == "automatic")
     if by_itself:
-        lines.append(f"- In {by_itself} rows of Tables 3 to 5 `automatic` refactors: those compare a fresh factorization "
-                     "with itself.")
+        lines.append(f"- In {by_itself} rows of Tables 3 to 5 `automatic` refactors: those compare a fresh "
+                     "factorization with itself.")
     return "\n".join(lines)
 
 

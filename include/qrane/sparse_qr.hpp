@@ -9,6 +9,8 @@
 // device memory; results come back to where those were.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,7 +32,32 @@ namespace qrane::sparse {
 /// Compressed columns or rows, or one (row, column) for each entry.
 enum class Storage { columns, rows, triplets };
 
-/// Where the entries of a rows x cols matrix are: 0-based, in host memory, owned by somebody else. Entries may come in
+/// Indices of 32 or 64 bits in host memory that the caller owns; null by default.
+class Indices {
+ public:
+  Indices() = default;
+  Indices(std::nullptr_t) {}
+  Indices(const std::int64_t* numbers) : wide_(numbers) {}
+  Indices(const std::int32_t* numbers) : narrow_(numbers) {}
+
+  explicit operator bool() const { return wide_ || narrow_; }
+  Index operator[](Index k) const { return wide_ ? wide_[k] : narrow_[k]; }
+  /// f(pointer to the first number), of whichever type it is
+  template <class F>
+  void visit(F&& f) const {
+    if (narrow_)
+      f(narrow_);
+    else
+      f(wide_);
+  }
+
+ private:
+  const std::int64_t* wide_ = nullptr;
+  const std::int32_t* narrow_ = nullptr;
+};
+
+/// Where the entries of a rows x cols matrix are: 0-based, in host memory, owned by somebody else. Pointers and indices
+/// have 32 or 64 bits each, and are read where they are. Entries may come in
 /// any order and more than once (values are then summed); an entry whose value is zero is still part of the pattern.
 struct Pattern {
   Index rows = 0;
@@ -38,9 +65,9 @@ struct Pattern {
   Index entries = 0;
   Storage storage = Storage::columns;
   /// columns: cols + 1 numbers; rows: rows + 1; entries pointers[k] .. pointers[k + 1] - 1 are in line k
-  const Index* pointers = nullptr;
-  const Index* row_indices = nullptr;  ///< columns, triplets: entries
-  const Index* col_indices = nullptr;  ///< rows, triplets: entries
+  Indices pointers;
+  Indices row_indices;  ///< columns, triplets: entries
+  Indices col_indices;  ///< rows, triplets: entries
 };
 
 /// A Pattern and the value of each of its entries, in the same order. T is float or double.
@@ -51,19 +78,19 @@ struct SparseView : Pattern {
 
 /// Compressed columns: pointers has cols + 1 numbers, row_indices and values pointers[cols].
 template <class T>
-SparseView<T> by_columns(Index rows, Index cols, const Index* pointers, const Index* row_indices, const T* values) {
+SparseView<T> by_columns(Index rows, Index cols, Indices pointers, Indices row_indices, const T* values) {
   return {{rows, cols, cols > 0 && pointers ? pointers[cols] : 0, Storage::columns, pointers, row_indices, nullptr},
           values};
 }
 /// Compressed rows: pointers has rows + 1 numbers, col_indices and values pointers[rows].
 template <class T>
-SparseView<T> by_rows(Index rows, Index cols, const Index* pointers, const Index* col_indices, const T* values) {
+SparseView<T> by_rows(Index rows, Index cols, Indices pointers, Indices col_indices, const T* values) {
   return {{rows, cols, rows > 0 && pointers ? pointers[rows] : 0, Storage::rows, pointers, nullptr, col_indices},
           values};
 }
 /// One (row, column, value) for each of `entries` entries.
 template <class T>
-SparseView<T> by_triplets(Index rows, Index cols, Index entries, const Index* row_indices, const Index* col_indices,
+SparseView<T> by_triplets(Index rows, Index cols, Index entries, Indices row_indices, Indices col_indices,
                           const T* values) {
   return {{rows, cols, entries, Storage::triplets, nullptr, row_indices, col_indices}, values};
 }
@@ -102,9 +129,9 @@ struct Amalgamation {
 
 struct AnalyzeOptions {
   Ordering ordering = Ordering::automatic;
-  const Index* permutation = nullptr;  ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
-  bool singletons = true;              ///< take columns with a single entry out first, with their rows, again and again
-  double singleton_tolerance = 0;      ///< with values: entries of at most this magnitude are no singletons' pivots
+  Indices permutation;             ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
+  bool singletons = true;          ///< take columns with a single entry out first, with their rows, again and again
+  double singleton_tolerance = 0;  ///< with values: entries of at most this magnitude are no singletons' pivots
   /// Without: Amalgamation::for_gpu() where the context's device is a GPU and the problem large enough for it, else
   /// Amalgamation{}.
   std::optional<Amalgamation> amalgamation;

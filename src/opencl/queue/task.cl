@@ -3,7 +3,7 @@
 typedef struct {
   long row;
   long t;
-  int matrix, rows, stride, col, cols, staircase;
+  int matrix, rows, stride, col, cols;
 } BlockTask;
 
 // A block is `heads` groups of rows. Contiguous blocks are one head; in a tree each head is a triangle.

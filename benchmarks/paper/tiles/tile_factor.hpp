@@ -15,7 +15,7 @@
 
 #include "dense/buffer.hpp"
 #include "sparse/analysis/symbolic.hpp"
-#include "sparse/scheduler.hpp"
+#include "paper/tiles/scheduler.hpp"
 
 namespace qrane::sparse {
 

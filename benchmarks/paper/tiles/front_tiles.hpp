@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A page of the vocabulary: rounds of the sparse paper's tile tasks, one launch each.
 // (Yeralan, Davis, Sid-Lakhdar, Ranka, "Algorithm 980: Sparse QR Factorization on the GPU", ACM TOMS 2017, section 3.2:
-// the task types, the VT tile, T's column from the update's own product.) sparse/scheduler.hpp makes the rounds.
+// the task types, the VT tile, T's column from the update's own product.) scheduler.hpp makes the rounds.
 //
 // A front is column-major, its sides rounded up to tiles; what is beyond its own rows and columns is zero. Tasks of a
 // round touch nothing that another one of it writes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One round of the sparse paper's tile tasks, one block per task, all kinds in one launch (vocabulary/front_tiles.hpp).
+// One round of the sparse paper's tile tasks, one block per task, all kinds in one launch (front_tiles.hpp).
 //
 // Thread map: 8 warps. Apply: of W = Vᵀ C and X = Tᵀ W (32 x 32 each) a warp makes one piece of 16 x 8, of V X (rows x
 // 32) pieces of 16 x 32, on the tensor cores. The next column tile of C is on its way meanwhile (cp.async). Factorize:
@@ -7,10 +7,10 @@
 // with the products of its own columns. Shared memory, column-major, `ld` = rows + 8: eight columns' pairs of rows lie
 // in different banks then.
 #include "cuda/queue/launch.hpp"
-#include "vocabulary/front_tiles.hpp"
+#include "paper/tiles/front_tiles.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/tile_mma.cuh"
-#include "cuda/fronts/front_tiles.hpp"
+#include "paper/tiles/cuda.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -334,7 +334,8 @@ __global__ void __launch_bounds__(threads) tile_round_kernel(FrontTileRound<Cuda
 }  // namespace
 
 template <class T>
-void launch_tile_round(const Launch& launch, const FrontTileRound<Cuda, T>& round, std::int32_t bundle) {
+void run_tile_round(const Queue& queue, const FrontTileRound<Cuda, T>& round, std::int32_t bundle) {
+  const Launch launch(queue);
   if (round.tasks() == 0) return;
   const std::size_t bytes = shared_bytes<T>(bundle);
   check_cuda(
@@ -344,7 +345,7 @@ void launch_tile_round(const Launch& launch, const FrontTileRound<Cuda, T>& roun
   check_cuda(cudaGetLastError(), "tile_round kernel");
 }
 
-template void launch_tile_round(const Launch&, const FrontTileRound<Cuda, float>&, std::int32_t);
-template void launch_tile_round(const Launch&, const FrontTileRound<Cuda, double>&, std::int32_t);
+template void run_tile_round(const Queue&, const FrontTileRound<Cuda, float>&, std::int32_t);
+template void run_tile_round(const Queue&, const FrontTileRound<Cuda, double>&, std::int32_t);
 
 }  // namespace qrane::backend::cuda

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "cpu/whole.hpp"
-#include "vocabulary/front_tiles.hpp"
+#include "paper/tiles/front_tiles.hpp"
 
 namespace qrane::backend::cpu {
 
 template <class T>
-void run_tile_round(Queue& queue, const FrontTileRound<Cpu, T>& round, std::int32_t bundle);
+void run_tile_round(const Queue& queue, const FrontTileRound<Cpu, T>& round, std::int32_t bundle);
 
 }  // namespace qrane::backend::cpu

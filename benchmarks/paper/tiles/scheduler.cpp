@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bucket scheduler of one front.
-#include "sparse/scheduler.hpp"
+#include "paper/tiles/scheduler.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -11,7 +11,7 @@
 
 #include <qrane/error.hpp>
 
-#include "sparse/scheduler.hpp"
+#include "paper/tiles/scheduler.hpp"
 #include "support/dense.hpp"
 
 namespace qrane::sparse {

@@ -5,7 +5,7 @@
 
 #include <qrane/error.hpp>
 
-#include "sparse/scheduler.hpp"
+#include "paper/tiles/scheduler.hpp"
 
 namespace qrane::sparse {
 

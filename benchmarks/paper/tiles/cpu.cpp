@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/fronts/front_tiles.hpp"
+#include "paper/tiles/cpu.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -147,11 +147,11 @@ class TileRound {
 }  // namespace
 
 template <class T>
-void run_tile_round(Queue&, const FrontTileRound<Cpu, T>& round, std::int32_t) {
+void run_tile_round(const Queue&, const FrontTileRound<Cpu, T>& round, std::int32_t) {
   TileRound<T>(round).run();
 }
 
-template void run_tile_round(Queue&, const FrontTileRound<Cpu, float>&, std::int32_t);
-template void run_tile_round(Queue&, const FrontTileRound<Cpu, double>&, std::int32_t);
+template void run_tile_round(const Queue&, const FrontTileRound<Cpu, float>&, std::int32_t);
+template void run_tile_round(const Queue&, const FrontTileRound<Cpu, double>&, std::int32_t);
 
 }  // namespace qrane::backend::cpu

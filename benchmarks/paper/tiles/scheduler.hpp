@@ -26,7 +26,7 @@
 
 #include <qrane/matrix.hpp>
 
-#include "vocabulary/front_tiles.hpp"
+#include "paper/tiles/front_tiles.hpp"
 
 namespace qrane::sparse {
 

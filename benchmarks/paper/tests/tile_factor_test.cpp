@@ -6,11 +6,11 @@
 #include <limits>
 #include <optional>
 
-#include "cpu/fronts/front_tiles.hpp"
+#include "paper/tiles/cpu.hpp"
 #if QRANE_WITH_CUDA
-#include "cuda/fronts/front_tiles.hpp"
+#include "paper/tiles/cuda.hpp"
 #endif
-#include "sparse/tile_factor.hpp"
+#include "paper/tiles/tile_factor.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::sparse {
