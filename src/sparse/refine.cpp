@@ -27,13 +27,12 @@ double norm(const std::vector<double>& x) {
   return largest * std::sqrt(sum);
 }
 
-/// The live columns of A in the order of R's, by columns; duplicates as they come.
-class LiveColumns {
+/// Some columns of A, in a given order, by columns; duplicates as they come.
+class Columns {
  public:
-  LiveColumns(const SparseView<double>& a, const std::vector<Index>& permutation, Index rank)
-      : rows_(a.rows), begin_(at(rank) + 1, 0) {
+  Columns(const SparseView<double>& a, const Index* columns, Index count) : rows_(a.rows), begin_(at(count) + 1, 0) {
     std::vector<Index> place(at(a.cols), -1);
-    for (Index k = 0; k < rank; ++k) place[at(permutation[at(k)])] = k;
+    for (Index k = 0; k < count; ++k) place[at(columns[k])] = k;
     const auto each = [&](auto visit) {
       if (a.storage == Storage::triplets) {
         for (Index p = 0; p < a.entries; ++p) visit(a.row_indices[p], a.col_indices[p], a.values[p]);
@@ -47,7 +46,7 @@ class LiveColumns {
     each([&](Index, Index j, double) {
       if (place[at(j)] >= 0) ++begin_[at(place[at(j)]) + 1];
     });
-    for (Index k = 0; k < rank; ++k) begin_[at(k) + 1] += begin_[at(k)];
+    for (Index k = 0; k < count; ++k) begin_[at(k) + 1] += begin_[at(k)];
     row_.resize(at(begin_.back()));
     value_.resize(at(begin_.back()));
     std::vector<Index> next(begin_.begin(), begin_.end() - 1);
@@ -57,7 +56,7 @@ class LiveColumns {
       row_[at(p)] = i;
       value_[at(p)] = v;
     });
-    for (Index k = 0; k < rank; ++k)
+    for (Index k = 0; k < count; ++k)
       norms_.push_back(norm({value_.begin() + begin_[at(k)], value_.begin() + begin_[at(k) + 1]}));
   }
 
@@ -79,6 +78,18 @@ class LiveColumns {
       if (std::isnan(z[k])) return z[k];
       if (norms_[k] > 0) largest = std::max(largest, std::abs(z[k]) / norms_[k]);
     }
+    return largest;
+  }
+  /// |a_kᵀ r| <= ‖a_k‖ level + slack for every column.
+  bool orthogonal_to(const std::vector<double>& r, double level, double slack) const {
+    const std::vector<double> z = transposed_product(r);
+    for (std::size_t k = 0; k < z.size(); ++k)
+      if (!(std::abs(z[k]) <= norms_[k] * level + slack)) return false;
+    return true;
+  }
+  double largest_norm() const {
+    double largest = 0;
+    for (const double n : norms_) largest = std::max(largest, n);
     return largest;
   }
   /// sum ‖a_k‖ |x_k|
@@ -144,9 +155,10 @@ struct Column {
   bool converged = false;
 };
 
+/// drop_norm: a dropped column's part outside the live columns' range may be this long in double.
 template <class T>
-Column refined(const LiveColumns& a, const Triangle<T>& r, const std::vector<double>& b, Index rank,
-               const RefineOptions& options) {
+Column refined(const Columns& a, const Columns& dropped, double drop_norm, const Triangle<T>& r,
+               const std::vector<double>& b, Index rank, const RefineOptions& options) {
   constexpr double eps = std::numeric_limits<double>::epsilon();
   constexpr int patience = 8;  // steps without a smaller gradient, whose norm goes up and down
   Column best{std::vector<double>(at(rank), 0.0), b, 0, false};
@@ -198,7 +210,7 @@ Column refined(const LiveColumns& a, const Triangle<T>& r, const std::vector<dou
     if (level > before / 2) break;
   }
   best.iterations = iterations;
-  best.converged = level <= fine;
+  best.converged = level <= fine && dropped.orthogonal_to(best.residual, fine, drop_norm * norm(best.residual));
   return best;
 }
 
@@ -216,7 +228,9 @@ RefinedSolution refine(const Context& context, const Factor<T>& factor, const Sp
         "RefineOptions::max_iterations must not be negative, got ", options.max_iterations);
   const Index rank = factor.rank();
   const std::vector<Index> permutation = factor.permutation();
-  const LiveColumns live(a, permutation, rank);
+  const Columns live(a, permutation.data(), rank), dropped(a, permutation.data() + rank, a.cols - rank);
+  const double drop_norm = 20 * static_cast<double>(a.rows + a.cols) * std::numeric_limits<double>::epsilon() *
+                           std::max(live.largest_norm(), dropped.largest_norm());  // FactorOptions::tolerance in double
   const Triangle<T> triangle(factor.r());
   Matrix<double> host = Matrix<double>::host(b.rows, b.cols), x = Matrix<double>::host(a.cols, b.cols);
   if (b.rows > 0 && b.cols > 0) context.copy<double>(b, host.view());
@@ -226,7 +240,7 @@ RefinedSolution refine(const Context& context, const Factor<T>& factor, const Sp
   for (Index j = 0; j < b.cols; ++j) {
     std::vector<double> right(at(a.rows));
     for (Index i = 0; i < a.rows; ++i) right[at(i)] = host(i, j);
-    const Column column = refined(live, triangle, right, rank, options);
+    const Column column = refined(live, dropped, drop_norm, triangle, right, rank, options);
     for (Index k = 0; k < a.cols; ++k) x(permutation[at(k)], j) = k < rank ? column.x[at(k)] : 0.0;
     solution.residual_norms.push_back(norm(column.residual));
     solution.iterations = std::max(solution.iterations, column.iterations);

@@ -62,7 +62,7 @@ class DeviceNumeric final : public Factors<T> {
     if (!this->prepare_values(user_values)) return false;
     phases_.prepare = watch.lap();
     guarded([&] {
-      prepare(rhs ? rhs_cols : 0);
+      prepare(rhs_cols);
       moved_bytes_ = 0;
       watch.lap();
       send(rhs);
