@@ -17,8 +17,6 @@ namespace {
 
 using detail::check;
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 double norm(const std::vector<double>& x) {
   double largest = 0, sum = 0;
   for (const double v : x) largest = std::max(largest, std::abs(v));
@@ -30,9 +28,9 @@ double norm(const std::vector<double>& x) {
 /// Some columns of A, in a given order, by columns; duplicates as they come.
 class Columns {
  public:
-  Columns(const SparseView<double>& a, const Index* columns, Index count) : rows_(a.rows), begin_(at(count) + 1, 0) {
-    std::vector<Index> place(at(a.cols), -1);
-    for (Index k = 0; k < count; ++k) place[at(columns[k])] = k;
+  Columns(const SparseView<double>& a, const Index* columns, Index count) : rows_(a.rows), begin_(count + 1, 0) {
+    std::vector<Index> place(a.cols, -1);
+    for (Index k = 0; k < count; ++k) place[columns[k]] = k;
     const auto each = [&](auto visit) {
       if (a.storage == Storage::triplets) {
         for (Index p = 0; p < a.entries; ++p) visit(a.row_indices[p], a.col_indices[p], a.values[p]);
@@ -44,31 +42,31 @@ class Columns {
           columns ? visit(a.row_indices[p], line, a.values[p]) : visit(line, a.col_indices[p], a.values[p]);
     };
     each([&](Index, Index j, double) {
-      if (place[at(j)] >= 0) ++begin_[at(place[at(j)]) + 1];
+      if (place[j] >= 0) ++begin_[place[j] + 1];
     });
-    for (Index k = 0; k < count; ++k) begin_[at(k) + 1] += begin_[at(k)];
-    row_.resize(at(begin_.back()));
-    value_.resize(at(begin_.back()));
+    for (Index k = 0; k < count; ++k) begin_[k + 1] += begin_[k];
+    row_.resize(begin_.back());
+    value_.resize(begin_.back());
     std::vector<Index> next(begin_.begin(), begin_.end() - 1);
     each([&](Index i, Index j, double v) {
-      if (place[at(j)] < 0) return;
-      const Index p = next[at(place[at(j)])]++;
-      row_[at(p)] = i;
-      value_[at(p)] = v;
+      if (place[j] < 0) return;
+      const Index p = next[place[j]]++;
+      row_[p] = i;
+      value_[p] = v;
     });
     for (Index k = 0; k < count; ++k)
-      norms_.push_back(norm({value_.begin() + begin_[at(k)], value_.begin() + begin_[at(k) + 1]}));
+      norms_.push_back(norm({value_.begin() + begin_[k], value_.begin() + begin_[k + 1]}));
   }
 
   /// r - A x
   void subtract_product(const std::vector<double>& x, std::vector<double>& r) const {
     for (std::size_t k = 0; k + 1 < begin_.size(); ++k)
-      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) r[at(row_[at(p)])] -= value_[at(p)] * x[k];
+      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) r[row_[p]] -= value_[p] * x[k];
   }
   std::vector<double> product(const std::vector<double>& x) const {
-    std::vector<double> y(at(rows_), 0.0);
+    std::vector<double> y(rows_, 0.0);
     for (std::size_t k = 0; k + 1 < begin_.size(); ++k)
-      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) y[at(row_[at(p)])] += value_[at(p)] * x[k];
+      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) y[row_[p]] += value_[p] * x[k];
     return y;
   }
   /// max_k |z_k| / ‖a_k‖ for z = Aᵀ r: the part of r along a column, at most.
@@ -102,7 +100,7 @@ class Columns {
     std::vector<double> z(begin_.size() - 1);
     for (std::size_t k = 0; k + 1 < begin_.size(); ++k) {
       double sum = 0;
-      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) sum += value_[at(p)] * r[at(row_[at(p)])];
+      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) sum += value_[p] * r[row_[p]];
       z[k] = sum;
     }
     return z;
@@ -120,28 +118,26 @@ class Triangle {
  public:
   explicit Triangle(SparseMatrix<T> r) : r_(std::move(r)) {
     for (Index j = 0; j < r_.rows; ++j) {
-      const Index last = r_.pointers[at(j) + 1] - 1;
-      const bool fine = last >= r_.pointers[at(j)] && r_.row_indices[at(last)] == j &&
-                        std::isfinite(static_cast<double>(r_.values[at(last)]));
+      const Index last = r_.pointers[j + 1] - 1;
+      const bool fine =
+          last >= r_.pointers[j] && r_.row_indices[last] == j && std::isfinite(static_cast<double>(r_.values[last]));
       check(fine, ErrorCode::rank_deficient, "refine: element ", j, " of R's diagonal is zero or not finite");
     }
   }
 
   void solve(std::vector<double>& x) const {
     for (Index j = r_.rows - 1; j >= 0; --j) {
-      const Index last = r_.pointers[at(j) + 1] - 1;
-      x[at(j)] /= static_cast<double>(r_.values[at(last)]);
-      for (Index p = r_.pointers[at(j)]; p < last; ++p)
-        x[at(r_.row_indices[at(p)])] -= static_cast<double>(r_.values[at(p)]) * x[at(j)];
+      const Index last = r_.pointers[j + 1] - 1;
+      x[j] /= static_cast<double>(r_.values[last]);
+      for (Index p = r_.pointers[j]; p < last; ++p) x[r_.row_indices[p]] -= static_cast<double>(r_.values[p]) * x[j];
     }
   }
   void solve_transposed(std::vector<double>& x) const {
     for (Index j = 0; j < r_.rows; ++j) {
-      const Index last = r_.pointers[at(j) + 1] - 1;
-      double sum = x[at(j)];
-      for (Index p = r_.pointers[at(j)]; p < last; ++p)
-        sum -= static_cast<double>(r_.values[at(p)]) * x[at(r_.row_indices[at(p)])];
-      x[at(j)] = sum / static_cast<double>(r_.values[at(last)]);
+      const Index last = r_.pointers[j + 1] - 1;
+      double sum = x[j];
+      for (Index p = r_.pointers[j]; p < last; ++p) sum -= static_cast<double>(r_.values[p]) * x[r_.row_indices[p]];
+      x[j] = sum / static_cast<double>(r_.values[last]);
     }
   }
 
@@ -161,7 +157,7 @@ Column refined(const Columns& a, const Columns& dropped, double drop_norm, const
                const std::vector<double>& b, Index rank, const RefineOptions& options) {
   constexpr double eps = std::numeric_limits<double>::epsilon();
   constexpr int patience = 8;  // steps without a smaller gradient, whose norm goes up and down
-  Column best{std::vector<double>(at(rank), 0.0), b, 0, false};
+  Column best{std::vector<double>(rank, 0.0), b, 0, false};
   const double length = norm(b);
   const auto rounding = [&](const std::vector<double>& x) { return 16 * eps * (length + a.weight(x)); };  // of b - A x
   std::vector<double> z = a.transposed_product(b);
@@ -238,10 +234,10 @@ RefinedSolution refine(const Context& context, const Factor<T>& factor, const Sp
   solution.rank = rank;
   solution.full = std::min(a.rows, a.cols);
   for (Index j = 0; j < b.cols; ++j) {
-    std::vector<double> right(at(a.rows));
-    for (Index i = 0; i < a.rows; ++i) right[at(i)] = host(i, j);
+    std::vector<double> right(a.rows);
+    for (Index i = 0; i < a.rows; ++i) right[i] = host(i, j);
     const Column column = refined(live, dropped, drop_norm, triangle, right, rank, options);
-    for (Index k = 0; k < a.cols; ++k) x(permutation[at(k)], j) = k < rank ? column.x[at(k)] : 0.0;
+    for (Index k = 0; k < a.cols; ++k) x(permutation[k], j) = k < rank ? column.x[k] : 0.0;
     solution.residual_norms.push_back(norm(column.residual));
     solution.iterations = std::max(solution.iterations, column.iterations);
     solution.converged = solution.converged && column.converged;
