@@ -306,7 +306,7 @@ void NpyFrames::load(std::int64_t k) {
   const std::int64_t frame_bytes = height() * width() * header_.item_bytes;
   bytes_.resize(static_cast<std::size_t>(frame_bytes));
   if (::fseeko(file_.get(), static_cast<off_t>(header_.data_offset + k * frame_bytes), SEEK_SET) != 0) {
-    fail(path_, "cannot read: ", system_reason());
+    fail_by_system(path_, "cannot read");
   }
   read_bytes(path_, file_.get(), bytes_.data(), bytes_.size());
 }

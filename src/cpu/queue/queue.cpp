@@ -48,8 +48,13 @@ struct Queue::Pool {
     auto* p = static_cast<std::byte*>(std::aligned_alloc(256, static_cast<std::size_t>((bytes + 255) / 256 * 256)));
     detail::check(p != nullptr, ErrorCode::out_of_memory, "out of memory on the CPU: needed ", bytes, " bytes, ", free,
                   " are free");
+    try {
+      sizes[p] = bytes;
+    } catch (...) {
+      std::free(p);
+      throw;
+    }
     used += bytes;
-    sizes[p] = bytes;
     return p;
   }
 };

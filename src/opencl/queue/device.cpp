@@ -202,7 +202,12 @@ cl_mem Device::allocate(std::int64_t bytes) {
   detail::check(!means_out_of_memory(status), ErrorCode::out_of_memory, "OpenCL device memory: ", size,
                 " bytes needed, at most ", free_bytes, " free of ", limit_bytes_);
   check_status(status, detail::concat("allocating ", size, " bytes"));
-  allocations_.emplace(memory, size);
+  try {
+    allocations_.emplace(memory, size);
+  } catch (...) {
+    clReleaseMemObject(memory);
+    throw;
+  }
   allocated_bytes_ += size;
   return memory;
 }

@@ -90,6 +90,12 @@ void give_back_freed(Index bytes) {
 #endif
 }
 
+Region::Holes::node_type Region::new_hole() {
+  Holes one;
+  one.emplace(0, 0);
+  return one.extract(one.begin());
+}
+
 std::byte* Region::take_bytes(Index bytes, bool may_grow) {
   bytes = round_up(std::max<Index>(bytes, 1), 64);
   const std::lock_guard lock(mutex_);
@@ -109,14 +115,21 @@ std::byte* Region::take_bytes(Index bytes, bool may_grow) {
         std::find_if(s.free.begin(), s.free.end(), [&](const auto& free) { return free.second >= bytes; });
     if (hole == s.free.end() || (!may_grow && hole->first + bytes > s.touched)) continue;
     const auto [offset, size] = *hole;
-    if (offset + bytes > s.touched) {
-      budget_.add(offset + bytes - s.touched);
-      s.touched = offset + bytes;
-    }
     std::byte* const p = s.data.get() + offset;
-    used_.emplace(p, std::pair(k, bytes));
-    if (size > bytes) s.free.emplace(offset + bytes, size - bytes);
-    s.free.erase(offset);
+    const auto used = used_.emplace(p, Block{k, bytes, new_hole()}).first;
+    try {
+      if (offset + bytes > s.touched) budget_.add(offset + bytes - s.touched);
+    } catch (...) {
+      used_.erase(used);
+      throw;
+    }
+    s.touched = std::max(s.touched, offset + bytes);
+    Holes::node_type rest = s.free.extract(hole);
+    if (size > bytes) {
+      rest.key() = offset + bytes;
+      rest.mapped() = size - bytes;
+      s.free.insert(std::move(rest));
+    }
     return p;
   }
 }
@@ -124,24 +137,24 @@ std::byte* Region::take_bytes(Index bytes, bool may_grow) {
 void Region::give_back_bytes(std::byte* p) noexcept {
   const std::lock_guard lock(mutex_);
   const auto used = used_.find(p);
-  const auto [k, bytes] = used->second;
+  Block block = std::move(used->second);
   used_.erase(used);
-  Segment& s = segments_[k];
-  add_free(s, p - s.data.get(), p - s.data.get() + bytes);
+  Segment& s = segments_[block.segment];
+  add_free(s, p - s.data.get(), p - s.data.get() + block.bytes, std::move(block.hole));
 }
 
 void Region::shrink_bytes(std::byte* p, Index bytes) {
   bytes = round_up(std::max<Index>(bytes, 1), 64);
   const std::lock_guard lock(mutex_);
-  auto& [k, size] = used_.at(p);
-  if (bytes >= size) return;
-  Segment& s = segments_[k];
-  add_free(s, p - s.data.get() + bytes, p - s.data.get() + size);
-  size = bytes;
+  Block& block = used_.at(p);
+  if (bytes >= block.bytes) return;
+  Segment& s = segments_[block.segment];
+  add_free(s, p - s.data.get() + bytes, p - s.data.get() + block.bytes, new_hole());
+  block.bytes = bytes;
 }
 
 /// Neighbours merge.
-void Region::add_free(Segment& s, Index begin, Index end) {
+void Region::add_free(Segment& s, Index begin, Index end, Holes::node_type node) noexcept {
   auto next = s.free.lower_bound(begin);
   if (next != s.free.end() && next->first == end) {
     end += next->second;
@@ -154,7 +167,9 @@ void Region::add_free(Segment& s, Index begin, Index end) {
       return;
     }
   }
-  s.free.emplace_hint(next, begin, end - begin);
+  node.key() = begin;
+  node.mapped() = end - begin;
+  s.free.insert(next, std::move(node));
 }
 
 std::byte* Arena::allocate_bytes(Index bytes) {

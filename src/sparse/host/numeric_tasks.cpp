@@ -37,11 +37,15 @@ class NumericTasks {
       : n_(numeric), s_(numeric.symbolic()), plan_(numeric.plan_), upper_(numeric.plan_.upper.size()) {}
 
   void run() {
-    lend_stacks();
-    start();
-    const auto pool = n_.pools_.take(n_.threads_);
-    threads_ = pool->threads();
-    pool->run(n_.threads_, Index{1} << 40, [&](Index, int worker) { work(n_.workers_[worker]); });
+    try {
+      lend_stacks();
+      start();
+      const auto pool = n_.pools_.take(n_.threads_);
+      threads_ = pool->threads();
+      pool->run(n_.threads_, Index{1} << 40, [&](Index, int worker) { work(n_.workers_[worker]); });
+    } catch (...) {
+      if (!error_) error_ = std::current_exception();
+    }
     take_stacks_back();
     if (!error_) return;
     for (Upper& u : upper_) n_.region_.give_back(std::exchange(u.matrix.a, nullptr));
@@ -199,10 +203,12 @@ class NumericTasks {
       failure = std::current_exception();
     }
     lock.lock();
-    if (!failure)
-      completed(task);
-    else if (!error_)
-      error_ = failure;
+    try {  // what follows may need memory for the queue
+      if (!failure) completed(task);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure && !error_) error_ = failure;
   }
 
   bool something_to_do() const { return !ready_.empty() || left_ == 0 || error_; }
