@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include <cli/blas.hpp>
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
 #include <cli/interrupt.hpp>
@@ -70,11 +71,10 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("qrane ") + QRANE_CLI_VERSION);
   app.footer(footer);
   app.require_subcommand(1);
-  const std::vector<Command> commands = {add_info_command(app),       add_qr_command(app),
-                                         add_solve_command(app),      add_analyze_command(app),
-                                         add_svd_command(app),        add_update_command(app),
-                                         add_background_command(app), add_tune_command(app),
-                                         add_bench_command(app, argv[0])};
+  const std::vector<Command> commands = {
+      add_info_command(app),       add_qr_command(app),   add_solve_command(app),
+      add_analyze_command(app),    add_svd_command(app),  add_update_command(app),
+      add_background_command(app), add_tune_command(app), add_bench_command(app, argv[0])};
   require_command(app, argc, argv);
   try {
     app.parse(argc, argv);
@@ -138,6 +138,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   std::set_terminate(end_without_memory);
   const bool no_output = open_standard_streams();
+  restart_on_fitting_core(argv);
   clean_up_on_signals();
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // piped words come as they are said
   int status = exit_failure;

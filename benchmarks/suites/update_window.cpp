@@ -26,12 +26,11 @@ void UpdateCases<T>::time_window(const UpdateShape& update, UpdateCase& result) 
   f.attach(window(b, 0, m), window(a, 0, m));
   result.steps = steps;
   UpdateTime time;
-  time.method = to_string(update.methods.front());
+  time.method = to_string(UpdateMethod::automatic);
   Index first = 0;
   UpdateReport said;
-  const auto step = [&] {
+  const auto step = [&, m = m] {  // clang 14 captures no structured bindings
     UpdateOptions<T> in, out;
-    in.method = out.method = update.methods.front();
     in.queued = out.queued = true;
     out.removed = window(a, first, p), out.removed_b = window(b, first, p);
     out.updated = window(a, first + p, m);

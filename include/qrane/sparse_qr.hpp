@@ -365,8 +365,9 @@ struct RefineOptions {
 
 struct RefinedSolution : SparseSolution<double> {
   int iterations = 0;  ///< of the column that took most
-  bool converged =
-      true;  ///< false for a column whose residual still had more of A's range in it than rounding explains
+  /// Double's accuracy was reached for every right-hand side: the residual has no more of A's range in it than rounding
+  /// explains. False, too, where the factorization dropped a column that is independent in double.
+  bool converged = true;
 };
 
 /// Least squares to the accuracy of double from a factorization in float, at half its memory and time: conjugate

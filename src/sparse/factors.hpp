@@ -107,7 +107,7 @@ class Factors {
   std::vector<Index> q_rows() const;
   /// A number of permuted column k as the user's scaling has it.
   T unscaled(T value, Index k) const {
-    const std::int32_t e = exponents_.empty() ? 0 : exponents_[static_cast<std::size_t>(k)];
+    const std::int32_t e = exponents_.empty() ? 0 : exponents_[k];
     return e == 0 ? value : std::ldexp(value, -e);
   }
 

@@ -5,9 +5,6 @@
 //   cholesky    WWᵀ, its factor and that factor's inverse, R := S R (n^3 each or less), Q := Q S^-1 (2 m n^2)
 //   trailing    Q(:, k:) times the small factor of what is right of the change, or that part of `updated` anew
 //   refactor    the plan of qr() of the updated matrix (plan/cost.hpp), or of a factor and a product with Q
-//   paper       Hammarling, Lucas: rotations at 6 operations, reflectors at 4; the fronts of the strip that is rotated
-//   away
-//               in groups, a group step by step
 #include "update/cost.hpp"
 
 #include <algorithm>
@@ -114,9 +111,7 @@ class Prices {
         case UpdateMethod::orthogonal: orthogonal(price); break;
         case UpdateMethod::cholesky: cholesky(price); break;
         case UpdateMethod::trailing: trailing(price); break;
-        case UpdateMethod::refactor: refactor(price); break;
-        case UpdateMethod::paper: paper(price); break;
-        default: paper_dense(price); break;
+        default: refactor(price); break;
       }
     }
     UpdateCandidate candidate = price.candidate(method);
@@ -155,14 +150,7 @@ class Prices {
         if (change != Change::insert_columns && change != Change::delete_columns) return "it is for columns";
         if (none && change == Change::insert_columns) return "with QForm::none it cannot insert columns";
         return single ? "" : "it is not for batches";
-      default:
-        if (change == Change::rank_k) return "it is not one of the paper's four updates";
-        if (!single || (!explicit_ && !none)) return "it is for one explicit Q, or R alone";
-        if (none && (change == Change::delete_rows || change == Change::insert_columns))
-          return "it takes rows out and columns in by means of Q";
-        if (method == UpdateMethod::paper_dense && change != Change::insert_rows && change != Change::insert_columns)
-          return "it is for rows or columns that come in";
-        return "";
+      default: return "";
     }
   }
 
@@ -331,46 +319,6 @@ class Prices {
     }
   }
 
-  /// Rotations of a strip p wide over `length` rows: a wavefront holds up to p of them.
-  void rotations(Price& price, double length, double q_rows, double cols) const {
-    constexpr double fronts = 16, front_steps_a_launch = 10;  // together in one launch; of a group, in a launch's time
-    const double groups = std::ceil(p_ / fronts);
-    price.products(6 * p_ * length * (cols + q_rows), 2 * groups * length * (cols + q_rows), 25);
-    price.steps(5 * groups + (p_ > 1 || device_.backend == Backend::opencl ? groups * length / front_steps_a_launch
-                                                                           : 0));  // a single front is one scan
-  }
-
-  void paper(Price& price) const {
-    switch (shape_.change) {
-      case Change::insert_columns:
-        price.products(2 * m_ * q_ * p_, m_ * q_);
-        bottom_rows(price, std::max(m_ - n_, 0.0));
-        rotations(price, std::max(n_ - k_, 0.0), m_, (n_ - k_) / 2 + p_);
-        break;
-      case Change::delete_columns: orthogonal(price); break;
-      case Change::insert_rows:
-        price.columns(n_);
-        price.steps(3 * n_ / 32);
-        price.products(2 * n_ * n_ * p_, 2 * n_ * n_);
-        if (explicit_) price.products(4 * m_ * n_ * p_, 2 * m_ * n_ * std::max(1.0, p_ / 32));
-        break;
-      default: rotations(price, q_, m_, n_ / 2); break;
-    }
-  }
-
-  void paper_dense(Price& price) const {
-    if (shape_.change == Change::insert_rows) {
-      small_factor(price, n_ + p_, n_);
-      if (explicit_) price.products(2 * m_ * (n_ + p_) * n_, 2 * m_ * n_);
-      return;
-    }
-    const double turned =
-        std::max(std::min(m_, n_ + p_) - k_, 0.0);  // positions: rows of R from k on, with the new ones
-    project(price, q_);
-    small_factor(price, turned, n_ - k_ + p_);
-    price.products(2 * m_ * turned * turned, 2 * m_ * turned);
-  }
-
   const plan::DeviceProfile& device_;
   const UpdateShape& shape_;
   double m_, n_, k_, p_;
@@ -384,8 +332,8 @@ class Prices {
 std::vector<UpdateCandidate> candidates(const plan::DeviceProfile& device, const UpdateShape& shape) {
   const Prices prices(device, shape);
   std::vector<UpdateCandidate> all;
-  for (const UpdateMethod method : {UpdateMethod::orthogonal, UpdateMethod::cholesky, UpdateMethod::trailing,
-                                    UpdateMethod::refactor, UpdateMethod::paper, UpdateMethod::paper_dense})
+  for (const UpdateMethod method :
+       {UpdateMethod::orthogonal, UpdateMethod::cholesky, UpdateMethod::trailing, UpdateMethod::refactor})
     all.push_back(prices.of(method));
   const auto weight = [&](const UpdateCandidate& c) {
     const bool preferred = c.method == UpdateMethod::refactor && shape.updated;
@@ -401,9 +349,8 @@ std::vector<UpdateCandidate> candidates(const plan::DeviceProfile& device, const
 UpdateMethod choose(const std::vector<UpdateCandidate>& candidates) {
   const auto orthogonal = std::find_if(candidates.begin(), candidates.end(),
                                        [](const UpdateCandidate& c) { return c.method == UpdateMethod::orthogonal; });
-  const auto best = std::find_if(candidates.begin(), candidates.end(), [](const UpdateCandidate& c) {
-    return c.excluded.empty() && !by_name_only(c.method);
-  });
+  const auto best =
+      std::find_if(candidates.begin(), candidates.end(), [](const UpdateCandidate& c) { return c.excluded.empty(); });
   detail::check(best != candidates.end(), ErrorCode::unavailable, "no method can make this update: ",
                 orthogonal == candidates.end() ? "there is none" : orthogonal->excluded);
   return best->method;

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "cpu/queue/blas_core.hpp"
 #include "vocabulary/reserve.hpp"
 
 // OpenBLAS only.
@@ -133,6 +134,10 @@ std::vector<DeviceInfo> device_infos() {
   d.architecture = "aarch64";
 #endif
   d.driver = openblas_get_config ? openblas_get_config() : "BLAS";
+  if (const BlasCore core = blas_core(); !core.fitting.empty()) {
+    d.driver += "; it runs kernels for " + core.used + " where this processor has " + core.fitting +
+                ": set OPENBLAS_CORETYPE=" + core.fitting;
+  }
   d.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   d.free_bytes = free_machine_bytes();
   d.compute_units = available_cores();

@@ -125,7 +125,7 @@ class DeviceMemory {
     rounds.storage_limit = least.elements;
     plan = plan_rounds(symbolic, rounds);
     if (fits(symbolic, rounds)) return;
-    const backend::FrontShape& shape = plan.shapes[static_cast<std::size_t>(least.front)];
+    const backend::FrontShape& shape = plan.shapes[least.front];
     throw Error(ErrorCode::out_of_memory,
                 detail::concat("the sparse factorization needs ", needed_bytes(symbolic, rounds),
                                " bytes of device memory even when front ", least.front, " (", shape.rows_bound, " x ",

@@ -62,7 +62,7 @@ class DeviceNumeric final : public Factors<T> {
     if (!this->prepare_values(user_values)) return false;
     phases_.prepare = watch.lap();
     guarded([&] {
-      prepare(rhs ? rhs_cols : 0);
+      prepare(rhs_cols);
       moved_bytes_ = 0;
       watch.lap();
       send(rhs);
@@ -113,8 +113,6 @@ class DeviceNumeric final : public Factors<T> {
     using Clock = std::chrono::steady_clock;
     Clock::time_point last_ = Clock::now();
   };
-
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
   /// After an exception nothing is under way, and the next run plans anew.
   template <class Action>
@@ -206,7 +204,7 @@ class DeviceNumeric final : public Factors<T> {
     moved_bytes_ += rounds_.run(tables_, memory_, options_.keep_q, [&](Index r) {
       constexpr Index steps = 50;  // who looks on wants to see what is done, not what is queued
       if ((r + 1) % std::max<Index>(rounds / steps, 1) == 0) rounds_.settle();
-      progress.add(flops[at(r)]);
+      progress.add(flops[r]);
     });
     rounds_.settle();
     progress.finish();
@@ -215,8 +213,8 @@ class DeviceNumeric final : public Factors<T> {
   /// Of the fronts that end in each.
   std::vector<double> flops_by_round() const {
     const FrontRounds& plan = memory_.plan;
-    std::vector<double> flops(at(plan.rounds()), 0.0);
-    for (std::size_t f = 0; f < plan.end.size(); ++f) flops[at(plan.end[f])] += symbolic_->fronts[f].flops;
+    std::vector<double> flops(plan.rounds(), 0.0);
+    for (std::size_t f = 0; f < plan.end.size(); ++f) flops[plan.end[f]] += symbolic_->fronts[f].flops;
     return flops;
   }
 

@@ -83,9 +83,9 @@ class DeviceRounds {
                  After after) {
     const FrontRounds& plan = memory.plan;
     for (Index r = 0; r < plan.rounds(); ++r) {
-      for (Index l = plan.round_begin[at(r)]; l < plan.round_begin[at(r + 1)]; ++l)
-        lanes.launch(l, [&](Queue& queue) { tables.start(queue, plan.launches[at(l)], keep_q); });
-      send_r(lanes, memory, plan.r_final[at(r)], worth_copying);
+      for (Index l = plan.round_begin[r]; l < plan.round_begin[r + 1]; ++l)
+        lanes.launch(l, [&](Queue& queue) { tables.start(queue, plan.launches[l], keep_q); });
+      send_r(lanes, memory, plan.r_final[r], worth_copying);
       after(r);
     }
     send_r(lanes, memory, plan.r_size, 1);
@@ -106,8 +106,8 @@ class DeviceRounds {
     auto out = plan.outs.begin(), image = plan.images.begin();
     bool beside_busy = false, ins_busy = false, outs_busy = false;
     for (Index r = 0; r < plan.rounds(); ++r) {
-      const Index first = plan.round_begin[at(r)], last = plan.round_begin[at(r) + 1];
-      const bool beside = last > first && !is_urgent(plan.launches[at(last - 1)].step);  // these come last
+      const Index first = plan.round_begin[r], last = plan.round_begin[r + 1];
+      const bool beside = last > first && !is_urgent(plan.launches[last - 1].step);  // these come last
       if (beside_busy) urgent.follow(main);
       if (ins_busy) urgent.follow(ins);
       ins_busy = in != plan.ins.end() && in->round == r + 1;
@@ -119,7 +119,7 @@ class DeviceRounds {
       }
       if (beside) main.follow(urgent);
       for (Index l = first; l < last; ++l) {
-        const FrontLaunch& launch = plan.launches[at(l)];
+        const FrontLaunch& launch = plan.launches[l];
         tables.start(is_urgent(launch.step) ? urgent : main, launch, keep_q);
       }
       beside_busy = beside;
@@ -137,8 +137,6 @@ class DeviceRounds {
 
   static constexpr Index scalar = sizeof(T);
   static constexpr Index worth_copying = (Index{1} << 21) / scalar;
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
   Index counted(Index elements) {
     moved_ += elements * scalar;
     return elements;

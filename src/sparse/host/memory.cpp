@@ -53,7 +53,7 @@ Index Budget::peak_bytes() const {
 void AlignedFree::operator()(std::byte* p) const {
 #if defined(__linux__)
   if (mapped > 0) {
-    munmap(p, static_cast<std::size_t>(mapped));
+    munmap(p, mapped);
     return;
   }
 #endif
@@ -64,23 +64,21 @@ AlignedBytes allocate_aligned(Index bytes, Index used) {
 #if defined(__linux__)
   if (bytes >= large_bytes) {
     const Index size = round_up(bytes, large_page);
-    void* const mapping = mmap(nullptr, static_cast<std::size_t>(size + large_page), PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const mapping = mmap(nullptr, size + large_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED) return nullptr;
     auto* const begin = static_cast<std::byte*>(mapping);
     const Index skipped = -static_cast<Index>(reinterpret_cast<std::intptr_t>(mapping)) & (large_page - 1);
-    if (skipped > 0) munmap(begin, static_cast<std::size_t>(skipped));
-    if (skipped < large_page) munmap(begin + skipped + size, static_cast<std::size_t>(large_page - skipped));
+    if (skipped > 0) munmap(begin, skipped);
+    if (skipped < large_page) munmap(begin + skipped + size, large_page - skipped);
     AlignedBytes p(begin + skipped, AlignedFree{size});
     const Index surely = std::min(used, bytes) / large_page * large_page;
-    if (surely > 0) madvise(p.get(), static_cast<std::size_t>(surely), MADV_HUGEPAGE);
+    if (surely > 0) madvise(p.get(), surely, MADV_HUGEPAGE);
     return p;
   }
 #else
   static_cast<void>(used);
 #endif
-  return AlignedBytes(static_cast<std::byte*>(
-      std::aligned_alloc(64, static_cast<std::size_t>(round_up(std::max<Index>(bytes, 1), 64)))));
+  return AlignedBytes(static_cast<std::byte*>(std::aligned_alloc(64, round_up(std::max<Index>(bytes, 1), 64))));
 }
 
 void give_back_freed(Index bytes) {
