@@ -28,6 +28,10 @@ Dense<T> filled(Fill fill, Index m, Index n, std::uint64_t seed) {
   if (fill == Fill::zero) return Dense<T>(m, n);
   if (fill == Fill::low_rank) return m > 0 && n > 0 ? hostile::product<T>(m, n, seed) : Dense<T>(m, n);
   Dense<T> a = random_normal<T>(m, n, seed);
+  if (fill == Fill::few_rows) {
+    const Index few = 1 + static_cast<Index>(seed % 8);
+    for (Index j = 0; j < n / 2; ++j) std::fill_n(a.column(j), std::max<Index>(m - few, 0), T(0));
+  }
   if (fill == Fill::huge) return hostile::times(std::move(a), huge);
   if (fill == Fill::tiny) return hostile::times(std::move(a), tiny);
   if (fill == Fill::mixed && !a.values.empty()) {

@@ -16,8 +16,9 @@
 
 namespace qrane::test {
 
-enum class Fill { normal, zero, low_rank, huge, tiny, mixed, nan };
-inline constexpr std::array fill_names{"normal", "zero", "low_rank", "huge", "tiny", "mixed", "nan"};
+/// few_rows: half of the columns live in a few of the last rows alone, and the rank goes with these.
+enum class Fill { normal, zero, low_rank, few_rows, huge, tiny, mixed, nan };
+inline constexpr std::array fill_names{"normal", "zero", "low_rank", "few_rows", "huge", "tiny", "mixed", "nan"};
 
 enum class Kind { insert_rows, delete_rows, insert_columns, delete_columns, rank_k, refactor, solve, rank };
 inline constexpr std::array kind_names{"insert_rows", "delete_rows", "insert_columns", "delete_columns",
