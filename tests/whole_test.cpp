@@ -127,3 +127,23 @@ TEST(Whole, CudaHoldsToItsList) { holds_to_its_list<Cuda>(); }
 
 }  // namespace
 }  // namespace qrane::backend
+
+#if QRANE_WITH_CUDA
+namespace qrane::elsewhere {
+namespace {
+
+/// As algorithms call it: found by the tag alone. The default would throw. No device is asked.
+template <class B, class T>
+Index triangles(Index rows, Index cols) {
+  return absorb_chains(B{}, T{}, rows, cols, false, 132).triangles;
+}
+
+TEST(Whole, ChainsOfCudaAreFoundByItsTag) {
+  EXPECT_GT((triangles<backend::Cuda, float>(1000000, 8)), 1);
+  EXPECT_GT((triangles<backend::Cuda, double>(1000000, 16)), 1);
+  EXPECT_EQ((triangles<backend::Cuda, float>(32, 32)), 1);
+}
+
+}  // namespace
+}  // namespace qrane::elsewhere
+#endif

@@ -5,6 +5,14 @@
 
 #include "cuda/basic.hpp"
 
+namespace qrane::backend {
+
+// without a queue, by whose namespace the others are found
+template <class T>
+Chains absorb_chains(Cuda, T, Index rows, Index cols, bool checkpoints, int multiprocessors);
+
+}  // namespace qrane::backend
+
 namespace qrane::backend::cuda {
 
 // products
@@ -13,8 +21,6 @@ template <class T>
 void multiply_full(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Mat<T>& q);
 
 // panels
-template <class T>
-Chains absorb_chains(Cuda, T, Index rows, Index cols, bool checkpoints, int multiprocessors);
 template <class T>
 void absorb(const Queue& queue, const Absorb<Cuda, T>& task);
 template <class T>

@@ -295,15 +295,6 @@ Chains chains(Index rows, bool checkpoints, int multiprocessors) {
 }  // namespace
 
 template <class T>
-Chains absorb_chains(Cuda, T, Index rows, Index cols, bool checkpoints, int multiprocessors) {
-  if (cols <= 8) return chains<T, 8>(rows, checkpoints, multiprocessors);
-  if constexpr ((max_absorbed<T>) > 16) {
-    if (cols > 16) return chains<T, 32>(rows, checkpoints, multiprocessors);
-  }
-  return chains<T, 16>(rows, checkpoints, multiprocessors);
-}
-
-template <class T>
 void absorb(const Queue& queue, const Absorb<Cuda, T>& task) {
   const Launch where(queue);
   if (task.a.cols == 0 || task.r.rows == 0) return;
@@ -329,11 +320,25 @@ void form_absorbed(const Queue& queue, const FormAbsorbed<Cuda, T>& task) {
   check_launch("form_absorbed");
 }
 
-template Chains absorb_chains(Cuda, float, Index, Index, bool, int);
-template Chains absorb_chains(Cuda, double, Index, Index, bool, int);
 template void absorb<float>(const Queue&, const Absorb<Cuda, float>&);
 template void absorb<double>(const Queue&, const Absorb<Cuda, double>&);
 template void form_absorbed<float>(const Queue&, const FormAbsorbed<Cuda, float>&);
 template void form_absorbed<double>(const Queue&, const FormAbsorbed<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda
+
+namespace qrane::backend {
+
+template <class T>
+Chains absorb_chains(Cuda, T, Index rows, Index cols, bool checkpoints, int multiprocessors) {
+  if (cols <= 8) return cuda::chains<T, 8>(rows, checkpoints, multiprocessors);
+  if constexpr ((cuda::max_absorbed<T>) > 16) {
+    if (cols > 16) return cuda::chains<T, 32>(rows, checkpoints, multiprocessors);
+  }
+  return cuda::chains<T, 16>(rows, checkpoints, multiprocessors);
+}
+
+template Chains absorb_chains(Cuda, float, Index, Index, bool, int);
+template Chains absorb_chains(Cuda, double, Index, Index, bool, int);
+
+}  // namespace qrane::backend
