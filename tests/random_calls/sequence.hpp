@@ -61,7 +61,7 @@ inline Sequence draw(std::uint32_t seed) {
   const auto fill = [&] { return below(3) > 0 ? Fill::normal : static_cast<Fill>(below(fill_names.size())); };
   constexpr std::array forms{QForm::implicit, QForm::thin, QForm::full, QForm::none};
   constexpr std::array methods{UpdateMethod::orthogonal, UpdateMethod::cholesky, UpdateMethod::trailing,
-                               UpdateMethod::refactor,   UpdateMethod::paper,    UpdateMethod::paper_dense};
+                               UpdateMethod::refactor};
   Sequence s;
   s.seed = seed;
   s.form = forms[below(forms.size())];
