@@ -26,7 +26,7 @@ int factor(const PivotedRequest& request, const Context& context, Precision prec
   const io::Dense<T> a = io::read_dense<T>(request.a);
   io::require_finite(request.a, a);
   PivotOptions options;
-  options.tolerance = request.tolerance;
+  options.relative_tolerance = request.tolerance;
   options.truncate = request.truncate;
   options.pivoting = pivoting_from_string(request.pivoting);
   options.q = request.q.empty() ? QForm::none : QForm::thin;
@@ -41,7 +41,7 @@ int factor(const PivotedRequest& request, const Context& context, Precision prec
   say("matrix         ", request.a, ": ", shape(a.rows, a.cols));
   say("device         ", describe_line(context, precision));
   say("pivots         ", to_string(f.pivoting()));
-  say("rank           ", rank, " of ", std::min(a.rows, a.cols), "  (diagonal elements above ", brief(f.tolerance()),
+  say("rank           ", rank, " of ", std::min(a.rows, a.cols), "  (diagonal elements above ", brief(f.absolute_tolerance()),
       ")");
   say("time           ", brief(seconds), " s, set-up included");
   Json json = describe(context, precision);
@@ -51,7 +51,7 @@ int factor(const PivotedRequest& request, const Context& context, Precision prec
                {"pivoting", to_string(f.pivoting())},
                {"rank", rank},
                {"full_rank", std::min(a.rows, a.cols)},
-               {"tolerance", f.tolerance()},
+               {"tolerance", f.absolute_tolerance()},
                {"seconds", seconds}});
   const auto columns = f.permutation();
   const Matrix<T> r = on_host(context, f.r());

@@ -13,7 +13,7 @@ namespace qrane::detail {
 
 /// Core: update::Updated, or UpdatedWhole, which has all of Q.
 template <class B, class T, class Core>
-class UpdatedStateOf final : public QRState<T> {
+class UpdatedStateOf final : public UpdatableState<T> {
  public:
   using Mat = backend::DeviceMatrix<B, T>;
   static constexpr bool whole = std::is_same_v<Core, update::UpdatedWhole<B, T>>;
@@ -24,7 +24,7 @@ class UpdatedStateOf final : public QRState<T> {
 
   const Plan& plan() const override { return f_.plan(); }
 
-  UpdateReport update(const UpdateRequest<T>& request) override {
+  UpdateReport update(const update::UpdateRequest<T>& request) override {
     if (!timed_) {
       UpdateReport report = f_.update(request);
       rank_.reset();
@@ -38,8 +38,8 @@ class UpdatedStateOf final : public QRState<T> {
     report.measured_ms = f_.queue().elapsed_ms(begin, end);
     return report;
   }
-  UpdateReport plan_update(Change change, Index k, Index p, const UpdateOptions<T>& options) override {
-    return f_.plan_update({change, k, p, {}, {}, {}, options});
+  UpdateReport plan_update(Change change, Index k, Index p, const UpdateOptions& options, bool with_updated) override {
+    return f_.plan_update({change, k, p, {}, {}, {}, options, {}, {}, {}, with_updated});
   }
   double drift(MatrixView<const T> a) override { return f_.drift(a); }
   void time_updates(bool on) override {
@@ -68,26 +68,24 @@ class UpdatedStateOf final : public QRState<T> {
   /// With a rank-deficient R the part of d that R x does not reach counts, too.
   std::vector<double> residual_norms() override {
     check_attached();
-    const Matrix<double> kept = f_.residual_norms();
-    std::vector<double> norms(kept.data(), kept.data() + kept.rows());
+    std::vector<double> norms = f_.residual_norms();
     if (f_.k() == 0 || view().decide(relative(-1)) == f_.k()) return norms;
     const Solution<T> x = solve_d({});
     const dense::Temporary<B, T> rest(f_.queue(), f_.k(), f_.d().cols), r(f_.queue(), f_.k(), f_.plan().cols);
     const dense::OnDevice<B, T> solution(f_.queue(), x.x.view());
     copy(f_.queue(), f_.d(), rest.matrix, backend::Part::all);
     copy(f_.queue(), f_.r_source(), r.matrix, backend::Part::upper);
-    const Matrix<double> more = dense::general_residual_norms<B, T>(f_.queue(), r.matrix, solution.matrix, rest.matrix);
-    for (std::size_t j = 0; j < norms.size(); ++j) norms[j] = std::hypot(norms[j], more.data()[j]);
+    const std::vector<double> more = dense::general_residual_norms<B, T>(f_.queue(), r.matrix, solution.matrix, rest.matrix);
+    for (std::size_t j = 0; j < norms.size(); ++j) norms[j] = std::hypot(norms[j], more[j]);
     return norms;
   }
 
-  void refactor(BatchView<const T> a) override {
-    check(a.count == 1 && a.pointers == nullptr, ErrorCode::invalid_argument,
-          "refactor takes one matrix here, not a batch of ", a.count);
-    f_.refactor(a.first);
+  void refactor(MatrixView<const T> a) override {
+    f_.refactor(a);
     rank_.reset();
-    where_ = a.first.memory;
+    where_ = a.memory;
   }
+  std::unique_ptr<UpdatableState<T>> updatable() override { return nullptr; }
 
   Matrix<T> r(Columns columns) override {
     const Index rows = columns == Columns::full ? f_.plan().rows : f_.k();
@@ -135,7 +133,7 @@ class UpdatedStateOf final : public QRState<T> {
     RankReport report;
     report.full = f_.k();
     report.condition = view().condition;
-    report.rank = view().numerical_rank(relative(tolerance), &report.tolerance);
+    report.rank = view().numerical_rank(relative(tolerance), &report.absolute_tolerance);
     return report;
   }
   Determinant determinant() override {
@@ -169,26 +167,17 @@ class UpdatedStateOf final : public QRState<T> {
   bool fell_back() override { return false; }
   Stage stage() override { return Stage::planned; }
 
-  void r_into_batch(BatchView<T>) override { not_a_batch(); }
-  void q_into_batch(BatchView<T>) override { not_a_batch(); }
-  void apply_batch(BatchView<T>, bool) override { not_a_batch(); }
-  void reflectors_into_batch(BatchView<T>, BatchView<T>) override { not_a_batch(); }
-  BatchSolution<T> solve_batch(BatchView<const T>, const SolveOptions&) override { not_a_batch(); }
-  std::vector<Index> solve_into_batch(BatchView<const T>, BatchView<T>, const SolveOptions&) override { not_a_batch(); }
-
  private:
-  [[noreturn]] static void not_a_batch() {
-    throw Error(ErrorCode::unavailable, "this is one factorization, not a batch");
-  }
   void check_q() const {
     check(f_.plan().q != QForm::none, ErrorCode::unavailable,
           "Q was not kept: the factorization was made with QForm::none");
   }
   void check_attached() const {
-    if (!f_.attached()) this->nothing_attached();
+    check(f_.attached(), ErrorCode::unavailable,
+          "no right-hand sides are attached: UpdatableQR::attach(b) comes first");
   }
   double relative(double tolerance) const {
-    return tolerance >= 0 ? tolerance : dense::default_tolerance<T>(f_.plan().rows, f_.plan().cols);
+    return dense::tolerance_or_default<T>(tolerance, f_.plan().rows, f_.plan().cols);
   }
   dense::RankView<B, T>& view() {
     if (!rank_) rank_.emplace(f_.queue(), f_.r_source());
@@ -218,8 +207,8 @@ class UpdatedStateOf final : public QRState<T> {
 };
 
 template <class B, class T>
-std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile,
-                                         Memory where) {
+std::unique_ptr<UpdatableState<T>> Updates<B, T>::take(dense::Factorization<B, T>& f,
+                                                       const plan::DeviceProfile& profile, Memory where) {
   using update::Updated, update::UpdatedWhole;
   if (f.plan().q == QForm::thin || f.plan().q == QForm::none)
     return std::make_unique<UpdatedStateOf<B, T, Updated<B, T>>>(f, profile, where);
@@ -234,9 +223,11 @@ std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const pl
 }
 
 template <class B, class T>
-std::unique_ptr<BatchUpdater<B, T>> make_batch_updater(const typename B::Queue& queue,
-                                                       const plan::DeviceProfile& profile) {
-  return std::make_unique<update::BatchUpdates<B, T>>(queue, profile);
+BatchUpdateReport Updates<B, T>::update(std::shared_ptr<update::BatchUpdates<B, T>>& updates,
+                                        dense::Factorization<B, T>& f, const plan::DeviceProfile& profile,
+                                        const update::BatchUpdateRequest<T>& request) {
+  if (!updates) updates = std::make_shared<update::BatchUpdates<B, T>>(f.queue(), profile);
+  return updates->update(f, request);
 }
 
 }  // namespace qrane::detail

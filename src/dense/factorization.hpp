@@ -14,7 +14,8 @@
 #include <memory>
 #include <optional>
 
-#include "api/state.hpp"
+#include <qrane/qr.hpp>
+
 #include "dense/batch.hpp"
 #include "dense/blocked.hpp"
 #include "dense/cholesky_qr.hpp"

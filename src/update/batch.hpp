@@ -22,7 +22,6 @@
 #include <tuple>
 #include <vector>
 
-#include "api/updates.hpp"
 #include "dense/batch_io.hpp"
 #include "update/request.hpp"
 #include "update/rows_without_q.hpp"
@@ -33,16 +32,16 @@ namespace qrane::update {
 using backend::takes_batch_update;
 
 template <class B, class T>
-class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
+class BatchUpdates {
  public:
   using F = dense::Factorization<B, T>;
   using Mat = backend::DeviceMatrix<B, T>;
-  using Request = qrane::detail::BatchUpdateRequest<T>;
+  using Request = BatchUpdateRequest<T>;
 
   BatchUpdates(const typename B::Queue& queue, const plan::DeviceProfile& profile) : queue_(queue), profile_(profile) {}
 
   /// f becomes the factorizations of the changed matrices; as it was where this throws.
-  BatchUpdateReport update(F& f, const Request& r) override {
+  BatchUpdateReport update(F& f, const Request& r) {
     const Plan& plan = f.plan();
     check(plan, r);
     BatchUpdateReport report;
@@ -182,12 +181,12 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
   void check(const Plan& plan, const Request& r) const {
     using qrane::detail::check;
     constexpr auto bad = ErrorCode::invalid_argument;
-    const UpdateOptions<T>& o = r.options;
+    const UpdateOptions& o = r.options;
     check(plan.q == QForm::thin || plan.q == QForm::none, ErrorCode::unavailable,
           "batches are updated with QForm::thin or none, not ", to_string(plan.q));
     check(o.method == UpdateMethod::automatic, ErrorCode::unavailable,
           "updates of batches have one method, and take no ", to_string(o.method));
-    qrane::detail::UpdateRequest<T> one{r.change, r.k, r.p, {}, {}, {}, {}};
+    UpdateRequest<T> one{r.change, r.k, r.p};
     check_place(one, {plan.rows, plan.cols, 0, plan.q});
     dense::check_batch("the block", r.block);
     const bool needs_block =

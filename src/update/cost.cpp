@@ -135,12 +135,12 @@ class Prices {
     const Change change = shape_.change;
     const bool none = form == QForm::none, single = shape_.count == 1;
     if (none && !shape_.updated && (change == Change::insert_columns || change == Change::rank_k))
-      return "with QForm::none it needs options.updated";
+      return "with QForm::none it needs the updated matrix";
     switch (method) {
       case UpdateMethod::refactor:
         if (!single) return "a batch is factored anew by BatchQR::refactor";
-        if (!shape_.updated && none) return "with QForm::none it needs options.updated";
-        if (!shape_.updated && (form != QForm::thin || change == Change::rank_k)) return "it needs options.updated";
+        if (!shape_.updated && none) return "with QForm::none it needs the updated matrix";
+        if (!shape_.updated && (form != QForm::thin || change == Change::rank_k)) return "it needs the updated matrix";
         return none && shape_.attached ? "with QForm::none the attached right-hand sides would be lost" : "";
       case UpdateMethod::orthogonal:
         if (none && change == Change::rank_k) return "with QForm::none the updated matrix is factored anew";

@@ -166,9 +166,9 @@ Options options_of(const qrane_options* given);
 
 inline SolveOptions solve_options_of(const qrane_solve_options* options) {
   const auto o = read_struct(options, qrane_solve_options QRANE_SOLVE_OPTIONS_INIT, "options");
-  check(o.tolerance == o.tolerance, ErrorCode::invalid_argument, "options->tolerance is NaN");
+  check(o.relative_tolerance == o.relative_tolerance, ErrorCode::invalid_argument, "options->relative_tolerance is NaN");
   SolveOptions solve_options;
-  solve_options.tolerance = o.tolerance;
+  solve_options.relative_tolerance = o.relative_tolerance;
   solve_options.least_norm = o.least_norm != 0;
   solve_options.refuse_deficient = o.refuse_deficient != 0;
   return solve_options;

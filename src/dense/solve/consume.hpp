@@ -47,7 +47,7 @@ Solution<T> solve_projected(F& f, RankView<B, T>& rank, const plan::DeviceProfil
                             const backend::DeviceMatrix<B, T>& y, const SolveOptions& options, Memory where) {
   using namespace backend;
   const Index m = f.plan().rows, n = f.plan().cols, k = f.k();
-  const double tolerance = options.tolerance >= 0 ? options.tolerance : default_tolerance<T>(m, n);
+  const double tolerance = tolerance_or_default<T>(options.relative_tolerance, m, n);
   Solution<T> out;
   out.full = k;
   out.condition = rank.condition;

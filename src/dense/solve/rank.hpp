@@ -20,11 +20,11 @@ namespace qrane::dense {
 
 constexpr Index widest_on_host = 512;
 
-/// Where a pivoted R's diagonal counts as zero, relative to its first element: the trees' rounding does not grow with
-/// m.
+/// The relative tolerance that an option asks for: negative is the default. Every rank is decided by this.
 template <class T>
-double default_tolerance(Index rows, Index cols) {
-  return static_cast<double>(std::min(rows, cols) + 10) * static_cast<double>(std::numeric_limits<T>::epsilon());
+double tolerance_or_default(double relative_tolerance, Index rows, Index cols) {
+  detail::check(!std::isnan(relative_tolerance), ErrorCode::invalid_argument, "relative_tolerance is NaN");
+  return relative_tolerance >= 0 ? relative_tolerance : default_relative_tolerance<T>(rows, cols);
 }
 
 struct TriangleFacts {
