@@ -82,7 +82,7 @@ double distance(const Matrix<T>& x, const Matrix<T>& reference) {
 template <class T>
 void UpdateCases<T>::measure_accuracy(const UpdateShape& update, UpdateCase& result) {
   const Context& context = session_.context();
-  QR<T>& f = factored(update);
+  UpdatableQR<T>& f = factored(update);
   refresh(f);
   const UpdatedMatrix<T> matrix(session_, update, a_, b_);
   Options options;

@@ -86,7 +86,7 @@ void UpdateCases<T>::run(const UpdateShape& update, const std::function<void(con
 }
 
 template <class T>
-QR<T>& UpdateCases<T>::factored(const UpdateShape& update) {
+UpdatableQR<T>& UpdateCases<T>::factored(const UpdateShape& update) {
   const Shape shape = update.shape;
   const bool attached = carries_right_hand_side(update);
   if (f_ && shape_.rows == shape.rows && shape_.cols == shape.cols && form_ == update.form && attached_ == attached)
@@ -105,21 +105,21 @@ QR<T>& UpdateCases<T>::factored(const UpdateShape& update) {
 }
 
 template <class T>
-QR<T> UpdateCases<T>::fresh(QForm form, bool attached) {
+UpdatableQR<T> UpdateCases<T>::fresh(QForm form, bool attached) {
   Options options;
   options.q = form;
-  QR<T> f = qr<T>(session_.context(), a_, options);
+  UpdatableQR<T> f = updatable_qr(session_.context(), a_, options);
   if (attached) f.attach(std::as_const(b_).view(), std::as_const(a_).view());
   return f;
 }
 
 template <class T>
-void UpdateCases<T>::take_back(QR<T>& f, const UpdatedMatrix<T>& matrix) {
+void UpdateCases<T>::take_back(UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix) {
   if (matrix.back(f).refused) f = fresh(form_, attached_);
 }
 
 template <class T>
-void UpdateCases<T>::refresh(QR<T>& f) {
+void UpdateCases<T>::refresh(UpdatableQR<T>& f) {
   f.refactor(std::as_const(a_).view());
   if (attached_) f.attach(std::as_const(b_).view(), std::as_const(a_).view());
 }
@@ -130,7 +130,7 @@ void UpdateCases<T>::time(const UpdateShape& update, UpdateCase& result) {
   note(update, "peers");
   add_peers(update, result);
   {
-    QR<T>& f = factored(update);
+    UpdatableQR<T>& f = factored(update);
     const UpdatedMatrix<T> matrix(session_, update, a_, b_);
     for (const UpdateMethod method : update.methods) {
       if (session_.interrupted()) return;
@@ -165,7 +165,7 @@ void UpdateCases<T>::time(const UpdateShape& update, UpdateCase& result) {
 }
 
 template <class T>
-UpdateTime UpdateCases<T>::time_method(const UpdateShape& update, UpdateMethod method, QR<T>& f,
+UpdateTime UpdateCases<T>::time_method(const UpdateShape& update, UpdateMethod method, UpdatableQR<T>& f,
                                        const UpdatedMatrix<T>& matrix, UpdateCase& result) {
   UpdateTime time;
   time.method = to_string(method);
@@ -202,7 +202,7 @@ UpdateTime UpdateCases<T>::time_method(const UpdateShape& update, UpdateMethod m
 /// An update that factors anew against factoring anew: both alike, so both by turns, since the load of host and device
 /// changes meanwhile.
 template <class T>
-void UpdateCases<T>::time_by_turns(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix,
+void UpdateCases<T>::time_by_turns(const UpdateShape& update, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix,
                                    UpdateCase& result) {
   Options options;
   options.q = update.form;
@@ -225,7 +225,7 @@ void UpdateCases<T>::time_by_turns(const UpdateShape& update, QR<T>& f, const Up
 }
 
 template <class T>
-std::vector<UpdateStage> UpdateCases<T>::time_stages(UpdateMethod method, QR<T>& f, const UpdatedMatrix<T>& matrix) {
+std::vector<UpdateStage> UpdateCases<T>::time_stages(UpdateMethod method, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix) {
   std::vector<UpdateStage> stages;
   std::vector<std::vector<double>> samples;
   f.time_updates(true);
@@ -241,7 +241,7 @@ std::vector<UpdateStage> UpdateCases<T>::time_stages(UpdateMethod method, QR<T>&
 }
 
 template <class T>
-ErrorMeasures UpdateCases<T>::check(const UpdateShape& update, const QR<T>& f, MatrixView<const T> after) {
+ErrorMeasures UpdateCases<T>::check(const UpdateShape& update, const UpdatableQR<T>& f, MatrixView<const T> after) {
   const Context& context = session_.context();
   const bool small = after.rows * after.cols <= largest_host_check;
   if (small && has_q(update.form)) {

@@ -44,21 +44,21 @@ class UpdateCases {
   UpdateCase new_case(const UpdateShape& update);
   /// The seeded matrix that the update changes, factored, with one right-hand side attached (R alone loses that when
   /// columns come in: none there); kept for the cases that follow.
-  QR<T>& factored(const UpdateShape& update);
+  UpdatableQR<T>& factored(const UpdateShape& update);
   /// The same made anew.
-  QR<T> fresh(QForm form, bool attached);
+  UpdatableQR<T> fresh(QForm form, bool attached);
   /// f as it was after `factored`: without the rounding of updates there and back.
-  void refresh(QR<T>& f);
+  void refresh(UpdatableQR<T>& f);
   /// The way back; R alone may refuse it, and is made anew then.
-  void take_back(QR<T>& f, const UpdatedMatrix<T>& matrix);
+  void take_back(UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix);
 
   // update_cases.cpp
   void time(const UpdateShape& update, UpdateCase& result);
-  UpdateTime time_method(const UpdateShape& update, UpdateMethod method, QR<T>& f, const UpdatedMatrix<T>& matrix,
+  UpdateTime time_method(const UpdateShape& update, UpdateMethod method, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix,
                          UpdateCase& result);
-  void time_by_turns(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);
-  std::vector<UpdateStage> time_stages(UpdateMethod method, QR<T>& f, const UpdatedMatrix<T>& matrix);
-  ErrorMeasures check(const UpdateShape& update, const QR<T>& f, MatrixView<const T> after);
+  void time_by_turns(const UpdateShape& update, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);
+  std::vector<UpdateStage> time_stages(UpdateMethod method, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix);
+  ErrorMeasures check(const UpdateShape& update, const UpdatableQR<T>& f, MatrixView<const T> after);
   const Refactored& refactored(Shape after, QForm form, MatrixView<const T> a);
   void add_peers(const UpdateShape& update, UpdateCase& result);
   PeerTime ask(const std::string& peer, const PeerTask& task, bool with_q);
@@ -66,7 +66,7 @@ class UpdateCases {
   void note(const UpdateShape& update, const std::string& what) const;
 
   // update_protocol.cpp
-  void time_protocol(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);
+  void time_protocol(const UpdateShape& update, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);
   const std::vector<double>& whole_solutions(const UpdatedMatrix<T>& matrix);
 
   // update_accuracy.cpp
@@ -84,7 +84,7 @@ class UpdateCases {
   QForm form_ = QForm::thin;
   bool attached_ = false;
   Matrix<T> a_, b_;
-  std::optional<QR<T>> f_;
+  std::optional<UpdatableQR<T>> f_;
   Transfers transfers_;
   std::map<std::tuple<Index, Index, int>, Refactored> refactored_;
   std::map<std::pair<Index, Index>, std::vector<double>> whole_solutions_;

@@ -9,18 +9,18 @@
 namespace qrane::bench {
 
 template <class T>
-void UpdateCases<T>::time_protocol(const UpdateShape& update, QR<T>& f, const UpdatedMatrix<T>& matrix,
+void UpdateCases<T>::time_protocol(const UpdateShape& update, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix,
                                    UpdateCase& result) {
   const Context& context = session_.context();
-  std::optional<QR<T>> with_b;  // where the shared one does not carry the right-hand side
-  const auto start = [&]() -> QR<T>& {
+  std::optional<UpdatableQR<T>> with_b;  // where the shared one does not carry the right-hand side
+  const auto start = [&]() -> UpdatableQR<T>& {
     if (attached_) return f;
     with_b.emplace(fresh(update.form, true));
     return *with_b;
   };
   const bool first = transfers_.host.empty();
   if (first) {
-    QR<T>& g = start();
+    UpdatableQR<T>& g = start();
     if (has_q(update.form)) transfers_.host.push_back(context.to_host(g.q()));
     transfers_.host.push_back(context.to_host(g.r()));
     transfers_.host.push_back(context.to_host(g.projected()));
@@ -32,7 +32,7 @@ void UpdateCases<T>::time_protocol(const UpdateShape& update, QR<T>& f, const Up
       context.template copy<T>(std::as_const(transfers_.host[i]).view(), transfers_.device[i].view());
   };
   for (int run = first ? -1 : 0; run < 2 && !session_.interrupted(); ++run) {
-    QR<T>& g = start();
+    UpdatableQR<T>& g = start();
     const double ms = session_.time_ms([&] {
       transfer();
       matrix.forward(g, update.methods.front());
@@ -67,8 +67,8 @@ const std::vector<double>& UpdateCases<T>::whole_solutions(const UpdatedMatrix<T
   return samples;
 }
 
-template void UpdateCases<float>::time_protocol(const UpdateShape&, QR<float>&, const UpdatedMatrix<float>&, UpdateCase&);
-template void UpdateCases<double>::time_protocol(const UpdateShape&, QR<double>&, const UpdatedMatrix<double>&,
+template void UpdateCases<float>::time_protocol(const UpdateShape&, UpdatableQR<float>&, const UpdatedMatrix<float>&, UpdateCase&);
+template void UpdateCases<double>::time_protocol(const UpdateShape&, UpdatableQR<double>&, const UpdatedMatrix<double>&,
                                                  UpdateCase&);
 
 }  // namespace qrane::bench

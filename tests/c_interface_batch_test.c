@@ -128,6 +128,72 @@ static void test_table(qrane_context *context) {
   qrane_batch_qr_destroy(qr);
 }
 
+/* The R of every matrix of `changed`, rows x cols each, is that of the updated batch up to the signs of its rows. */
+static void expect_same_r(qrane_context *context, const qrane_batch_qr *qr, double *changed, int rows, int cols) {
+  static double updated[N * N * COUNT], wanted[N * N * COUNT];
+  const qrane_batch_d matrices = host_batch(changed, rows, cols), r_updated = host_batch(updated, cols, cols),
+                      r_wanted = host_batch(wanted, cols, cols);
+  qrane_batch_qr *again = NULL;
+  int i;
+  OK(qrane_batch_factor_d(context, &matrices, NULL, &again));
+  OK(qrane_batch_r_d(qr, &r_updated));
+  OK(qrane_batch_r_d(again, &r_wanted));
+  for (i = 0; i < cols * cols * COUNT; ++i) updated[i] = fabs(updated[i]), wanted[i] = fabs(wanted[i]);
+  EXPECT(largest_difference(updated, wanted, cols * cols * COUNT) < 1e-12);
+  qrane_batch_qr_destroy(again);
+}
+
+/* Rows and columns of every matrix; refusals name the matrix. */
+static void test_updates(qrane_context *context) {
+  enum { P = 2, K = 3 };
+  static double more[P * N * COUNT], grown[(M + P) * N * COUNT], narrow[M * (N - 1) * COUNT];
+  static double deficient[A_SIZE], gone[N * COUNT];
+  const qrane_batch_d a_batch = host_batch(a, M, N), u = host_batch(more, P, N), one = host_batch(gone, 1, N),
+                      lost = host_batch(deficient, M, N);
+  qrane_options options = QRANE_OPTIONS_INIT;
+  qrane_update_report report = QRANE_UPDATE_REPORT_INIT;
+  int32_t refused[COUNT];
+  qrane_batch_qr *qr = NULL;
+  int i, j, k;
+  for (i = 0; i < P * N * COUNT; ++i) more[i] = cos(0.7 * i);
+  for (k = 0; k < COUNT; ++k)
+    for (j = 0; j < N; ++j) {
+      for (i = 0; i < M + P; ++i)
+        grown[i + (j + k * N) * (M + P)] = i < K       ? a[i + (j + k * N) * M]
+                                           : i < K + P ? more[i - K + (j + k * N) * P]
+                                                       : a[i - P + (j + k * N) * M];
+      if (j != 1)
+        memcpy(narrow + (j - (j > 1) + k * (N - 1)) * M, a + (j + k * N) * M, M * sizeof(double));
+    }
+  options.q = QRANE_Q_THIN;
+  OK(qrane_batch_factor_d(context, &a_batch, &options, &qr));
+  if (qr == NULL) return;
+  OK(qrane_batch_insert_rows_d(qr, K, &u, NULL, &report));
+  EXPECT(report.p == P && report.k == K && report.rows == M && !report.refused);
+  expect_same_r(context, qr, grown, M + P, N);
+  OK(qrane_batch_delete_rows_d(qr, K, P, NULL, NULL, NULL, refused));
+  expect_same_r(context, qr, a, M, N);
+  for (k = 0; k < COUNT; ++k) EXPECT(refused[k] == 0);
+  OK(qrane_batch_delete_columns_d(qr, 1, 1, NULL, NULL));
+  expect_same_r(context, qr, narrow, M, N - 1);
+  FAILS(QRANE_INVALID_ARGUMENT, "u is null", qrane_batch_insert_rows_d(qr, 0, NULL, NULL, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "p = 9", qrane_batch_delete_columns_d(qr, 0, 9, NULL, NULL));
+  qrane_batch_qr_destroy(qr);
+
+  /* row 5 alone makes column 2 of matrix 4 independent */
+  memcpy(deficient, a, sizeof a);
+  for (i = 0; i < M; ++i) deficient[i + (2 + 4 * N) * M] = i == 5;
+  for (k = 0; k < COUNT; ++k)
+    for (j = 0; j < N; ++j) gone[j + k * N] = deficient[5 + (j + k * N) * M];
+  options.q = QRANE_Q_NONE;
+  OK(qrane_batch_factor_d(context, &lost, &options, &qr));
+  FAILS(QRANE_INVALID_ARGUMENT, "removed", qrane_batch_delete_rows_d(qr, 5, 1, NULL, NULL, NULL, NULL));
+  OK(qrane_batch_delete_rows_d(qr, 5, 1, &one, NULL, &report, refused));
+  EXPECT(report.refused);
+  for (k = 0; k < COUNT; ++k) EXPECT(refused[k] == (k == 4));
+  qrane_batch_qr_destroy(qr);
+}
+
 #if QRANE_TEST_CUDA
 static qrane_batch_d device_batch(double *data, int64_t rows, int64_t cols) {
   qrane_batch_d batch = host_batch(data, rows, cols);
@@ -194,6 +260,7 @@ int main(int argc, char **argv) {
   fill();
   test_host(context);
   test_table(context);
+  test_updates(context);
   qrane_context_destroy(context);
 #if QRANE_TEST_CUDA
   if (options.backend == QRANE_BACKEND_CUDA) test_cuda();

@@ -159,8 +159,8 @@ static void test_rank(qrane_context *context) {
   EXPECT(fabs(x[0] + x[2] - 2) < 1e-12);
   options.refuse_deficient = 1;
   FAILS(QRANE_RANK_DEFICIENT, "qrane_solve_d", qrane_solve_d(qr, &b_view, &options, &x_view, NULL));
-  options.tolerance = NAN;
-  FAILS(QRANE_INVALID_ARGUMENT, "options->tolerance is NaN", qrane_solve_d(qr, &b_view, &options, &x_view, NULL));
+  options.relative_tolerance = NAN;
+  FAILS(QRANE_INVALID_ARGUMENT, "options->relative_tolerance is NaN", qrane_solve_d(qr, &b_view, &options, &x_view, NULL));
   qrane_qr_destroy(qr);
 }
 
@@ -185,7 +185,7 @@ static void test_pivoted(qrane_context *context) {
   for (i = 0; i < M; ++i) b[i] = c[i] = element(i, 11);
   OK(qrane_pivoted_factor_d(context, &a_view, NULL, &qr));
   OK(qrane_pivoted_qr_info(qr, &info));
-  EXPECT(info.rows == M && info.cols == K && info.rank == K - 1 && info.kept == K && info.tolerance > 0);
+  EXPECT(info.rows == M && info.cols == K && info.rank == K - 1 && info.kept == K && info.absolute_tolerance > 0);
   EXPECT(info.pivoting == QRANE_PIVOTING_EXACT);
   OK(qrane_pivoted_permutation(qr, columns, K));
   OK(qrane_pivoted_r_d(qr, &r_view));

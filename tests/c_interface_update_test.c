@@ -78,10 +78,10 @@ static void test_changes(qrane_context *context) {
     qrane_update_report report = QRANE_UPDATE_REPORT_INIT;
     const int m = kind == 0 ? M + P : kind == 1 ? M - P : M, n = kind == 2 ? N + P : kind == 3 ? N - P : N;
     OK(qrane_factor_d(context, &matrix, &options, &qr));
-    if (kind == 0) OK(qrane_insert_rows_d(qr, K, &u, NULL, NULL, &report));
-    if (kind == 1) OK(qrane_delete_rows_d(qr, K, P, NULL, &report));
-    if (kind == 2) OK(qrane_insert_columns_d(qr, K, &w, NULL, &report));
-    if (kind == 3) OK(qrane_delete_columns_d(qr, K, P, NULL, &report));
+    if (kind == 0) OK(qrane_insert_rows_d(qr, K, &u, NULL, NULL, NULL, &report));
+    if (kind == 1) OK(qrane_delete_rows_d(qr, K, P, NULL, NULL, NULL, NULL, &report));
+    if (kind == 2) OK(qrane_insert_columns_d(qr, K, &w, NULL, NULL, &report));
+    if (kind == 3) OK(qrane_delete_columns_d(qr, K, P, NULL, NULL, &report));
     EXPECT(report.k == K && report.p == P && report.rows == M && report.cols == N);
     EXPECT(report.method != QRANE_UPDATE_AUTOMATIC && !report.refused);
     change(M, N, kind == 0 ? P : 0, kind == 1 ? P : 0, kind == 2 ? P : 0, kind == 3 ? P : 0);
@@ -115,16 +115,16 @@ static void test_right_hand_sides(qrane_context *context, int form) {
   double x[N * NRHS], both[(M + P) * NRHS], norms[NRHS];
   const qrane_matrix_d x_matrix = qrane_host_d(x, N, NRHS, N);
   qrane_options options = QRANE_OPTIONS_INIT;
-  qrane_update_options how = QRANE_UPDATE_OPTIONS_INIT;
   qrane_solution info = QRANE_SOLUTION_INIT;
   qrane_qr *qr = NULL;
+  const int r_only = form == QRANE_Q_NONE;
   int64_t refused = -1;
   int i, c;
   options.q = form;
   OK(qrane_factor_d(context, &matrix, &options, &qr));
   FAILS(QRANE_UNAVAILABLE, "attach", qrane_solve_attached_d(qr, NULL, &x_matrix, &info));
   OK(qrane_attach_d(qr, &right, form == QRANE_Q_NONE ? &matrix : NULL));
-  OK(qrane_insert_rows_d(qr, K, &u, &more, NULL, NULL));
+  OK(qrane_insert_rows_d(qr, K, &u, &more, NULL, NULL, NULL));
   OK(qrane_solve_attached_d(qr, NULL, &x_matrix, &info));
   EXPECT(info.rank == N);
   change(M, N, P, 0, 0, 0);
@@ -137,16 +137,8 @@ static void test_right_hand_sides(qrane_context *context, int form) {
   FAILS(QRANE_INVALID_ARGUMENT, "count is 1", qrane_residual_norms(qr, norms, 1));
 
   /* the new rows go again, and then three of A's own */
-  if (form == QRANE_Q_NONE) {
-    how.removed = &u;
-    how.removed_b = &more;
-  }
-  OK(qrane_delete_rows_d(qr, K, P, &how, NULL));
-  if (form == QRANE_Q_NONE) {
-    how.removed = &out_rows;
-    how.removed_b = &out_b;
-  }
-  OK(qrane_delete_rows_d(qr, K, P, &how, NULL));
+  OK(qrane_delete_rows_d(qr, K, P, r_only ? &u : NULL, r_only ? &more : NULL, NULL, NULL, NULL));
+  OK(qrane_delete_rows_d(qr, K, P, r_only ? &out_rows : NULL, r_only ? &out_b : NULL, NULL, NULL, NULL));
   OK(qrane_solve_attached_d(qr, NULL, &x_matrix, &info));
   change(M, N, 0, P, 0, 0);
   for (c = 0; c < NRHS; ++c)
@@ -174,7 +166,7 @@ static void test_rank_k(qrane_context *context) {
     }
   }
   OK(qrane_factor_d(context, &matrix, &options, &qr));
-  OK(qrane_rank_k_update_d(qr, &u, &v_matrix, NULL, NULL));
+  OK(qrane_rank_k_update_d(qr, &u, &v_matrix, NULL, NULL, NULL));
   check_factors(qr, M, N);
   OK(qrane_drift_d(qr, &after_matrix, &drift));
   EXPECT(drift >= 0 && drift < 30);
@@ -192,26 +184,26 @@ static void test_bad_input(qrane_context *context) {
   qrane_qr *qr = NULL;
   options.q = QRANE_Q_THIN;
   OK(qrane_factor_d(context, &matrix, &options, &qr));
-  FAILS(QRANE_INVALID_ARGUMENT, "31", qrane_insert_rows_d(qr, M + 1, &u, NULL, NULL, NULL));
-  FAILS(QRANE_INVALID_ARGUMENT, "5", qrane_insert_rows_d(qr, 0, &narrow, NULL, NULL, NULL));
-  FAILS(QRANE_INVALID_ARGUMENT, "-1", qrane_delete_rows_d(qr, -1, 1, NULL, NULL));
-  FAILS(QRANE_INVALID_ARGUMENT, "7", qrane_delete_columns_d(qr, 0, N + 1, NULL, NULL));
-  FAILS(QRANE_INVALID_ARGUMENT, "u is null", qrane_insert_columns_d(qr, 0, NULL, NULL, NULL));
-  FAILS(QRANE_INVALID_ARGUMENT, "double", qrane_insert_rows_s(qr, 0, &single, NULL, NULL, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "31", qrane_insert_rows_d(qr, M + 1, &u, NULL, NULL, NULL, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "5", qrane_insert_rows_d(qr, 0, &narrow, NULL, NULL, NULL, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "-1", qrane_delete_rows_d(qr, -1, 1, NULL, NULL, NULL, NULL, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "7", qrane_delete_columns_d(qr, 0, N + 1, NULL, NULL, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "u is null", qrane_insert_columns_d(qr, 0, NULL, NULL, NULL, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "double", qrane_insert_rows_s(qr, 0, &single, NULL, NULL, NULL, NULL));
   how.method = 99;
-  FAILS(QRANE_INVALID_ARGUMENT, "options->method", qrane_delete_rows_d(qr, 0, 1, &how, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "options->method", qrane_delete_rows_d(qr, 0, 1, NULL, NULL, NULL, &how, NULL));
   how.method = QRANE_UPDATE_AUTOMATIC;
   how.check_finite = 1;
   memcpy(poisoned, rows, sizeof poisoned);
   poisoned[1 + 2 * P] = NAN;
-  FAILS(QRANE_NOT_FINITE, "row 1, column 2", qrane_insert_rows_d(qr, 0, &nan_rows, NULL, &how, NULL));
+  FAILS(QRANE_NOT_FINITE, "row 1, column 2", qrane_insert_rows_d(qr, 0, &nan_rows, NULL, NULL, &how, NULL));
   memcpy(after, a, sizeof a);
   check_factors(qr, M, N); /* as it was */
   qrane_qr_destroy(qr);
   options.q = QRANE_Q_NONE;
   OK(qrane_factor_d(context, &matrix, &options, &qr));
-  FAILS(QRANE_INVALID_ARGUMENT, "removed", qrane_delete_rows_d(qr, 0, 1, NULL, NULL));
-  FAILS(QRANE_UNAVAILABLE, "updated", qrane_insert_columns_d(qr, 0, &matrix, NULL, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "removed", qrane_delete_rows_d(qr, 0, 1, NULL, NULL, NULL, NULL, NULL));
+  FAILS(QRANE_UNAVAILABLE, "updated", qrane_insert_columns_d(qr, 0, &matrix, NULL, NULL, NULL));
   qrane_qr_destroy(qr);
 }
 

@@ -78,7 +78,7 @@ TYPED_TEST(QrErrors, MemoryOfAnotherDevice) {
   EXPECT_TRUE(refuses([&] { pivoted_qr<T>(context, foreign); }, bad, {"20 x 4", name}));
   EXPECT_TRUE(refuses([&] { context.to_host(foreign); }, bad, {"20 x 4", name}));
   for (const QForm form : {QForm::thin, QForm::implicit, QForm::none, QForm::full}) {
-    auto f = qr<T>(context, a.view(), {.q = form});
+    auto f = updatable_qr(context, a.view(), {.q = form});
     EXPECT_TRUE(refuses([&] { f.refactor(foreign); }, bad, {"20 x 4", name}));
     if (form != QForm::none) {
       EXPECT_TRUE(refuses([&] { f.solve(foreign); }, bad, {"20 x 4", name}));

@@ -78,7 +78,7 @@ TYPED_TEST(UpdatePaperTest, HostileInputs) {
       for (UpdateMethod method : {UpdateMethod::paper, UpdateMethod::paper_dense}) {
         if (!this->takes(method, QForm::thin, change) || cases.skip()) continue;
         Tracked<T> f(this->context(), a, QForm::thin);
-        UpdateOptions<T> options;
+        UpdateOptions options;
         options.method = method;
         f.change_by(change, 9, 5, u, {}, options);
         EXPECT_TRUE(f.good()) << input.name << ", " << to_string(change) << ", " << to_string(method);
@@ -92,7 +92,7 @@ TYPED_TEST(UpdatePaperTest, RankLostOrNotGained) {
   using T = typename TypeParam::Scalar;
   Dense<T> a = random_normal<T>(40, 10, 51);
   for (Index i = 0; i < 40; ++i) a(i, 3) = T(i == 7);
-  UpdateOptions<T> options;
+  UpdateOptions options;
   options.method = UpdateMethod::paper;
   Tracked<T> f(this->context(), a, QForm::thin);
   f.change_by(Change::delete_rows, 6, 3, {}, {}, options);

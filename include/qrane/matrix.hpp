@@ -84,9 +84,9 @@ struct MatrixView {
   }
   /// A view of a Matrix, std::span, std::vector or std::array (one column), or of what else ViewOf knows.
   template <class X>
-    requires(!detail::is_view<std::remove_cvref_t<X>>) && requires(X& x) {
-      { ViewOf<std::remove_cvref_t<X>>::view(x).data } -> std::convertible_to<T*>;
-    }
+  requires(!detail::is_view<std::remove_cvref_t<X>>) && requires(X& x) {
+    { ViewOf<std::remove_cvref_t<X>>::view(x).data } -> std::convertible_to<T*>;
+  }
   MatrixView(X&& x) : MatrixView(ViewOf<std::remove_cvref_t<X>>::view(x)) {}
 
   /// A view of mutable data is a view of constant data.
@@ -173,7 +173,9 @@ struct ViewOf<std::array<T, N>> {
 
 /// Whatever functions take as a matrix: a MatrixView, or a type that ViewOf knows.
 template <class X>
-concept MatrixLike = requires(X& x) { ViewOf<std::remove_cvref_t<X>>::view(x); };
+concept MatrixLike = requires(X& x) {
+  ViewOf<std::remove_cvref_t<X>>::view(x);
+};
 
 /// The view that x is, or gives.
 template <MatrixLike X>

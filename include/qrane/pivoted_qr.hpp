@@ -22,7 +22,7 @@ Pivoting pivoting_from_string(const std::string& name);
 
 struct PivotOptions {
   double relative_tolerance = -1;  ///< where the rank ends (solution.hpp); < 0: default_relative_tolerance
-  Index max_rank = -1;    ///< columns to factor at most; < 0: min(m, n)
+  Index max_rank = -1;             ///< columns to factor at most; < 0: min(m, n)
   bool truncate =
       false;  ///< end at the rank: R is rank x n, Q m x rank, and what is left out is of the tolerance's size
   QForm q = QForm::implicit;  ///< implicit, thin or none

@@ -215,8 +215,8 @@ class BatchQR {
   /// out (after qr_in_place it is the input's memory).
   void reflectors_into(BatchView<T> packed, BatchView<T> tau) const;
   /// Least-squares solutions of A_b x_b = b_b, m x nrhs each. Every matrix is judged on its own, as QR::solve would;
-  /// for that its R goes to the host. With options.relative_tolerance = 0 nothing does where m >= n: every R is taken at its
-  /// word (a singular one gives Inf or NaN in its own solution), and no rank is reported. Throws as QR::solve.
+  /// for that its R goes to the host. With options.relative_tolerance = 0 nothing does where m >= n: every R is taken
+  /// at its word (a singular one gives Inf or NaN in its own solution), and no rank is reported. Throws as QR::solve.
   BatchSolution<T> solve(BatchView<const T> b, const SolveOptions& options = {}) const;
   /// The same into the caller's batch of n x nrhs; returns the ranks.
   std::vector<Index> solve_into(BatchView<const T> b, BatchView<T> x, const SolveOptions& options = {}) const;
@@ -230,8 +230,7 @@ class BatchQR {
   BatchUpdateReport insert_rows(Index k, BatchView<const T> u, const UpdateOptions& options = {});
   /// Without rows k .. k+p-1. QForm::none needs them (p x n each) and rows() >= cols(), waits, and leaves the matrices
   /// named in BatchUpdateReport::refused_matrices as they were, with rows that plan() no longer counts.
-  BatchUpdateReport delete_rows(Index k, Index p, BatchView<const T> removed = {},
-                                const UpdateOptions& options = {});
+  BatchUpdateReport delete_rows(Index k, Index p, BatchView<const T> removed = {}, const UpdateOptions& options = {});
   /// Without columns k .. k+p-1.
   BatchUpdateReport delete_columns(Index k, Index p, const UpdateOptions& options = {});
 

@@ -15,7 +15,7 @@
 #ifndef QRANE_QRANE_SPARSE_H
 #define QRANE_QRANE_SPARSE_H
 
-#include <qrane/qrane.h>
+#include <qrane/qrane_qr.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -26,8 +26,8 @@ struct RobustPcaProgress {
 
 struct RobustPcaOptions {
   RobustPcaMethod method = RobustPcaMethod::inexact_alm;
-  double relative_tolerance = 1e-4;  ///< on the residual; 1e-6 can be reached in float. With the fixed mu of `alternating`
-                            ///< also on the change of L's singular values, relative to ‖M‖_F
+  double relative_tolerance = 1e-4;  ///< on the residual; 1e-6 can be reached in float. With the fixed mu of
+                                     ///< `alternating` also on the change of L's singular values, relative to ‖M‖_F
   int max_iterations = 1000;
   double lambda_multiplier = 1;  ///< lambda = multiplier / sqrt(max(m, n))
   double mu = 0;                 ///< 0: 1.25 / ‖M‖_2 (inexact_alm), m n / (4 ‖M‖_1) (alternating)

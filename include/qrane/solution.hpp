@@ -23,8 +23,8 @@ double default_relative_tolerance(Index rows, Index cols) {
 
 /// The rank of R, by column pivoting, or of a matrix, by its singular values.
 struct RankReport {
-  Index rank = 0;  ///< diagonal elements of the pivoted R, or singular values, above absolute_tolerance
-  Index full = 0;  ///< min(m, n)
+  Index rank = 0;                 ///< diagonal elements of the pivoted R, or singular values, above absolute_tolerance
+  Index full = 0;                 ///< min(m, n)
   double absolute_tolerance = 0;  ///< relative tolerance times the largest diagonal element or singular value
   double condition = 0;  ///< of R: estimate of its 1-norm condition number; of singular values: their ratio. Infinity
                          ///< when singular

@@ -79,10 +79,10 @@ class UpdatableQR : public QR<T> {
   detail::UpdatableState<T>& updates() const;
 };
 
-/// Takes over a factorization. QForm::thin and none are copied into memory that grows; reflectors stay where they are.
-/// Throws Error{out_of_memory}; then f is lost.
+/// Takes f over. QForm::thin and none are copied into memory that grows; reflectors stay where they are. Throws
+/// Error{out_of_memory}; then f is as it was.
 template <class T>
-UpdatableQR<T> updatable_qr(QR<T> f);
+UpdatableQR<T> updatable_qr(QR<T>&& f);
 
 /// Factors a copy of A, m x n, as qr() does, and keeps it ready for updates.
 template <MatrixLike A>

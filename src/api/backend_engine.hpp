@@ -180,7 +180,7 @@ class QRStateOf final : public BatchState<T> {
     dense::through_batch<B, T>(f_.queue(), tau, false, [&](const Mat& target) {
       const Mat row = f_.tau_row();
       copy(f_.queue(), {row.data, row.cols, 1, std::max<Index>(row.cols, 1), row.stride, row.count}, target,
-                      backend::Part::all);
+           backend::Part::all);
     });
   }
   BatchSolution<T> solve_batch(BatchView<const T> b, const SolveOptions& options) override {
@@ -288,9 +288,7 @@ class ScalarEngineOf final : public ScalarEngine<T> {
  public:
   ScalarEngineOf(EngineCore<B>& core, Backend backend) : core_(core), queue_(core.queue), backend_(backend) {}
 
-  Matrix<T> allocate(Index rows, Index cols) override {
-    return dense::device_matrix<B, T>(queue_, rows, cols);
-  }
+  Matrix<T> allocate(Index rows, Index cols) override { return dense::device_matrix<B, T>(queue_, rows, cols); }
 
   void copy(MatrixView<const T> source, MatrixView<T> target) override {
     dense::check_view("source", source);
@@ -315,9 +313,8 @@ class ScalarEngineOf final : public ScalarEngine<T> {
 
   std::unique_ptr<BatchState<T>> qr(BatchView<const T> a, const Options& options) override {
     dense::check_batch("A", a);
-    auto state = std::make_unique<QRStateOf<B, T>>(queue_, profile(),
-                                                   plan(a.first.rows, a.first.cols, a.count, options), options,
-                                                   a.first.memory);
+    auto state = std::make_unique<QRStateOf<B, T>>(
+        queue_, profile(), plan(a.first.rows, a.first.cols, a.count, options), options, a.first.memory);
     state->refactor(a);
     return state;
   }
@@ -328,15 +325,14 @@ class ScalarEngineOf final : public ScalarEngine<T> {
           "qr_in_place takes column-major matrices in the context's device memory, by a stride");
     check(options.q == QForm::implicit || options.q == QForm::lapack, ErrorCode::invalid_argument,
           "qr_in_place keeps reflectors: QForm::implicit or lapack, not ", to_string(options.q));
-    auto state = std::make_unique<QRStateOf<B, T>>(queue_, profile(),
-                                                   plan(a.first.rows, a.first.cols, a.count, options), options,
-                                                   a.first.memory, dense::as_device_batch<B>(a));
+    auto state =
+        std::make_unique<QRStateOf<B, T>>(queue_, profile(), plan(a.first.rows, a.first.cols, a.count, options),
+                                          options, a.first.memory, dense::as_device_batch<B>(a));
     state->factor_in_place();
     return state;
   }
 
-  Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
-                                      const LeastSquaresOptions& options) override {
+  Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b, const LeastSquaresOptions& options) override {
     return dense::least_squares<B, T>(queue_, profile(), core_.kept, a, b, options);
   }
   std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) override {
@@ -351,8 +347,8 @@ class ScalarEngineOf final : public ScalarEngine<T> {
   }
   std::unique_ptr<sparse::Factors<T>> sparse_factors(std::shared_ptr<const sparse::Symbolic> symbolic,
                                                      const sparse::NumericOptions& options, Index rhs_cols) override {
-    (void)profile();  // refuses double where there is none
-    (void)core_.kept.give_back();      // stages are planned from what is free
+    (void)profile();               // refuses double where there is none
+    (void)core_.kept.give_back();  // stages are planned from what is free
     return make_device_factors<B, T>(queue_, std::move(symbolic), options, rhs_cols);
   }
   std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic, const sparse::NumericOptions& options,

@@ -113,8 +113,8 @@ Matrix<T> Matrix<T>::host(Index rows, Index cols) {
   return Matrix<T>(MatrixView<T>(static_cast<T*>(memory), rows, cols, ld), std::move(storage));
 }
 
-#define QRANE_INSTANTIATE(T)                                             \
-  template Matrix<T> Context::allocate(Index, Index) const;              \
+#define QRANE_INSTANTIATE(T)                                                \
+  template Matrix<T> Context::allocate(Index, Index) const;                 \
   template void Context::copy<T>(MatrixView<const T>, MatrixView<T>) const; \
   template Matrix<T> Context::to_host<T>(MatrixView<const T>) const;        \
   template Matrix<T> Context::to_device<T>(MatrixView<const T>) const;      \

@@ -30,14 +30,13 @@ class ScalarEngine {
   virtual std::unique_ptr<BatchState<T>> qr(BatchView<const T> a, const Options& options) = 0;
   virtual std::unique_ptr<BatchState<T>> qr_in_place(BatchView<T> a, const Options& options) = 0;
   virtual Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
-                                              const LeastSquaresOptions& options) = 0;
+                                    const LeastSquaresOptions& options) = 0;
   virtual std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) = 0;
   virtual Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) = 0;
   virtual RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) = 0;
   /// Sparse factorization by this engine's kernels; rhs_cols: right-hand sides that will be given.
   virtual std::unique_ptr<sparse::Factors<T>> sparse_factors(std::shared_ptr<const sparse::Symbolic> symbolic,
-                                                             const sparse::NumericOptions& options,
-                                                             Index rhs_cols) = 0;
+                                                             const sparse::NumericOptions& options, Index rhs_cols) = 0;
   /// The stage of each front then, without factoring.
   virtual std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic,
                                                   const sparse::NumericOptions& options, Index rhs_cols) = 0;

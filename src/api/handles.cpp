@@ -168,11 +168,11 @@ Index UpdatableQR<T>::refused_updates() {
 }
 
 template <class T>
-UpdatableQR<T> updatable_qr(QR<T> f) {
-  std::unique_ptr<detail::QRState<T>> state = std::move(f).take_state();
-  if (auto grown = state->updatable()) return UpdatableQR<T>(std::move(grown));
-  return UpdatableQR<T>(std::unique_ptr<detail::UpdatableState<T>>(
-      static_cast<detail::UpdatableState<T>*>(state.release())));
+UpdatableQR<T> updatable_qr(QR<T>&& f) {
+  auto grown = f.state().updatable();
+  std::unique_ptr<detail::QRState<T>> old = std::move(f).take_state();
+  if (!grown) grown.reset(static_cast<detail::UpdatableState<T>*>(old.release()));
+  return UpdatableQR<T>(std::move(grown));
 }
 
 template <class T>
@@ -241,8 +241,7 @@ BatchUpdateReport BatchQR<T>::insert_rows(Index k, BatchView<const T> u, const U
   return state_->update_batch({Change::insert_rows, k, u.first.rows, u, options});
 }
 template <class T>
-BatchUpdateReport BatchQR<T>::delete_rows(Index k, Index p, BatchView<const T> removed,
-                                          const UpdateOptions& options) {
+BatchUpdateReport BatchQR<T>::delete_rows(Index k, Index p, BatchView<const T> removed, const UpdateOptions& options) {
   return state_->update_batch({Change::delete_rows, k, p, removed, options});
 }
 template <class T>
@@ -280,7 +279,8 @@ Svd<T> svd(const Context& context, std::type_identity_t<MatrixView<const T>> a, 
   return context.engine()->scalar<T>().svd(a, options);
 }
 template <class T>
-RobustPca<T> robust_pca(const Context& context, std::type_identity_t<MatrixView<const T>> m, const RobustPcaOptions& options) {
+RobustPca<T> robust_pca(const Context& context, std::type_identity_t<MatrixView<const T>> m,
+                        const RobustPcaOptions& options) {
   return context.engine()->scalar<T>().robust_pca(m, options);
 }
 
@@ -299,20 +299,20 @@ RankReport numerical_rank(std::type_identity_t<MatrixView<const T>> s, double re
   return report;
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                       \
-  template class QR<T>;                                                                                            \
-  template class UpdatableQR<T>;                                                                                   \
-  template class BatchQR<T>;                                                                                       \
-  template UpdatableQR<T> updatable_qr(QR<T>);                                                                     \
-  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                                   \
-  template QR<T> qr<T>(const Context&, MatrixView<const T>, const Options&);                                       \
-  template QR<T> qr_in_place<T>(const Context&, MatrixView<T>, const Options&);                                    \
-  template BatchQR<T> qr<T>(const Context&, BatchView<const T>, const Options&);                                   \
-  template BatchQR<T> qr_in_place(const Context&, const BatchView<T>&, const Options&);                            \
-  template Solution<T> least_squares<T>(const Context&, MatrixView<const T>, MatrixView<const T>,                  \
-                                        const LeastSquaresOptions&);                                               \
-  template Svd<T> svd<T>(const Context&, MatrixView<const T>, const SvdOptions&);                                  \
-  template RankReport numerical_rank<T>(MatrixView<const T>, double);                                              \
+#define QRANE_INSTANTIATE(T)                                                                      \
+  template class QR<T>;                                                                           \
+  template class UpdatableQR<T>;                                                                  \
+  template class BatchQR<T>;                                                                      \
+  template UpdatableQR<T> updatable_qr(QR<T>&&);                                                  \
+  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                  \
+  template QR<T> qr<T>(const Context&, MatrixView<const T>, const Options&);                      \
+  template QR<T> qr_in_place<T>(const Context&, MatrixView<T>, const Options&);                   \
+  template BatchQR<T> qr<T>(const Context&, BatchView<const T>, const Options&);                  \
+  template BatchQR<T> qr_in_place(const Context&, const BatchView<T>&, const Options&);           \
+  template Solution<T> least_squares<T>(const Context&, MatrixView<const T>, MatrixView<const T>, \
+                                        const LeastSquaresOptions&);                              \
+  template Svd<T> svd<T>(const Context&, MatrixView<const T>, const SvdOptions&);                 \
+  template RankReport numerical_rank<T>(MatrixView<const T>, double);                             \
   template RobustPca<T> robust_pca<T>(const Context&, MatrixView<const T>, const RobustPcaOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

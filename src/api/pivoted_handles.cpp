@@ -83,7 +83,8 @@ Solution<T> PivotedQR<T>::solve(MatrixView<const T> b, const SolveOptions& optio
   return state_->solve(b, options);
 }
 template <class T>
-PivotedQR<T> pivoted_qr(const Context& context, std::type_identity_t<MatrixView<const T>> a, const PivotOptions& options) {
+PivotedQR<T> pivoted_qr(const Context& context, std::type_identity_t<MatrixView<const T>> a,
+                        const PivotOptions& options) {
   return PivotedQR<T>(context.engine()->scalar<T>().pivoted_qr(a, options));
 }
 

@@ -27,7 +27,7 @@ Factor<T> Analysis::factor(const SparseView<T>& a, const FactorOptions<T>& optio
 template <class T>
 std::vector<std::int32_t> Analysis::stages(const FactorOptions<T>& options) const {
   return context_.engine()->template scalar<T>().sparse_stages(*symbolic_, qrane::detail::numeric_options(options),
-                                                               options.rhs.cols, T{});
+                                                               options.rhs.cols);
 }
 
 template <class T>

@@ -266,7 +266,7 @@ class SparseFactorState {
     numeric_.reset();
     on_device_ = takes_device();
     if (on_device_) {
-      numeric_ = context_.engine()->template scalar<T>().sparse_factors(symbolic_, options, options_.rhs.cols, T{});
+      numeric_ = context_.engine()->template scalar<T>().sparse_factors(symbolic_, options, options_.rhs.cols);
       return;
     }
     numeric_ = std::make_unique<Numeric<T>>(symbolic_, options, cpu_threads(), context_.engine()->host_pools());

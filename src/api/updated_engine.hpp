@@ -75,7 +75,8 @@ class UpdatedStateOf final : public UpdatableState<T> {
     const dense::OnDevice<B, T> solution(f_.queue(), x.x.view());
     copy(f_.queue(), f_.d(), rest.matrix, backend::Part::all);
     copy(f_.queue(), f_.r_source(), r.matrix, backend::Part::upper);
-    const std::vector<double> more = dense::general_residual_norms<B, T>(f_.queue(), r.matrix, solution.matrix, rest.matrix);
+    const std::vector<double> more =
+        dense::general_residual_norms<B, T>(f_.queue(), r.matrix, solution.matrix, rest.matrix);
     for (std::size_t j = 0; j < norms.size(); ++j) norms[j] = std::hypot(norms[j], more[j]);
     return norms;
   }

@@ -118,8 +118,8 @@ int qrane_pivoted_qr_info(const qrane_pivoted_qr* qr, qrane_pivot_info* info) {
     check_struct(info, "info");
     std::visit(
         [&](const auto& f) {
-          write_struct(qrane_pivot_info{sizeof(qrane_pivot_info), f.rows(), f.cols(), f.rank(), f.kept(), f.absolute_tolerance(),
-                                        static_cast<std::int32_t>(f.pivoting())},
+          write_struct(qrane_pivot_info{sizeof(qrane_pivot_info), f.rows(), f.cols(), f.rank(), f.kept(),
+                                        f.absolute_tolerance(), static_cast<std::int32_t>(f.pivoting())},
                        info);
         },
         qr->qr);

@@ -71,7 +71,7 @@ sparse::FactorOptions<T> options_of(const qrane::Context& context, const qrane_s
   options.threads = o.threads;
   options.tolerance = o.tolerance;
   options.memory_limit_bytes = o.memory_limit_bytes;
-  options.rhs = optional_view<T>(context, o.rhs, "options->rhs");
+  options.rhs = optional_view<T>(context, static_cast<const MatrixOf<T>*>(o.rhs), "options->rhs");
   if (o.progress != nullptr)
     options.on_progress = [call = o.progress, user = o.user](double done, double all) { call(done, all, user); };
   return options;
