@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include <cli/common.hpp>
+
 namespace qrane::cli {
 
 std::string flops_line(double done_flops, double flops, double seconds) {
@@ -38,7 +40,7 @@ std::function<void(double, double)> FlopsBar::callback() {
     next_ = now + std::chrono::milliseconds(100);
     drawn_ = true;
     const double seconds = std::chrono::duration<double>(now - start_).count();
-    std::fprintf(stderr, "\r\033[K%s", flops_line(done_flops, flops, seconds).c_str());
+    std::fprintf(stderr, "\r\033[K%s", fit_to_terminal(flops_line(done_flops, flops, seconds), stderr).c_str());
     std::fflush(stderr);
   };
 }

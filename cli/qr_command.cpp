@@ -193,7 +193,7 @@ int run(const QrOptions& options) {
   algorithm_from_string(options.algorithm);  // a wrong name is refused before a large file is read
   pick_precision(options.common, Precision::f64);
   const bool single = io::probe_matrix(options.a).single_precision;
-  return run_on_device(options.common, single, {{"--r", options.r}, {"--q", options.q}},
+  return run_on_device(options.common, single, {{"--r", options.r}, {"--q", options.q}}, {{"A", options.a}},
                        [&](auto scalar, const Context& context, Precision precision) {
                          return factor<decltype(scalar)>(options, mode, context, precision);
                        });

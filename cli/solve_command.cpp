@@ -85,7 +85,7 @@ int run(const SolveCommandOptions& options) {
     return run_sparse_solve({options.common, options.a, options.b, options.x, options.sparse_options});
   check_no_sparse_options(options.sparse_options);
   const bool single = a.single_precision && b.single_precision;
-  return run_on_device(options.common, single, {{"--x", options.x}},
+  return run_on_device(options.common, single, {{"--x", options.x}}, {{"A", options.a}, {"b", options.b}},
                        [&](auto scalar, const Context& context, Precision precision) {
                          return solve<decltype(scalar)>(options, context, precision);
                        });

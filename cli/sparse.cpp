@@ -109,8 +109,7 @@ void take(const SparseOptions& options, sparse::AnalyzeOptions& analyze_options,
           sparse::FactorOptions<T>& factor_options) {
   if (!options.ordering.empty()) analyze_options.ordering = pick_ordering(options.ordering);
   if (!options.processor.empty()) factor_options.processor = sparse::processor_from_string(options.processor);
-  check_memory_limit(options.memory_limit_bytes);
-  factor_options.memory_limit_bytes = options.memory_limit_bytes;
+  factor_options.memory_limit_bytes = memory_limit_bytes(options.memory_limit);
 }
 
 template <class T>
@@ -138,9 +137,8 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
   }
   if (!options.perm.empty()) {
     const std::vector<Index> permutation = f.permutation();
-    io::Dense<double> p{static_cast<Index>(permutation.size()), 1, {permutation.begin(), permutation.end()}};
-    io::write_dense(options.perm, p);
-    say("permutation    ", shape(p.rows, 1), " in ", options.perm);
+    io::write_indices(options.perm, permutation);
+    say("permutation    ", permutation.size(), " column indices in ", options.perm);
   }
   Json json = cli::describe(context, precision);
   json.update({{"file", options.a}, {"rows", f.rows()}, {"cols", f.cols()}});
@@ -218,9 +216,9 @@ void add_sparse_options(CLI::App& app, SparseOptions& options) {
   app.add_option("--processor", options.processor,
                  "sparse: automatic (the context's GPU where the work is worth it), cpu, or device")
       ->type_name("NAME");
-  app.add_option("--memory-limit", options.memory_limit_bytes,
+  app.add_option("--memory-limit", options.memory_limit,
                  "sparse: on a device of all memory taken there (the rest waits on the host), on the CPU of fronts and "
-                 "factors; 0: what is free")
+                 "factors; such as 500M or 4G; default what is free")
       ->type_name("BYTES");
   add_ordering_option(app, options.ordering);
 }
@@ -236,15 +234,15 @@ sparse::Ordering pick_ordering(const std::string& name) {
   return ordering;
 }
 
-void check_memory_limit(std::int64_t bytes) {
-  detail::check(bytes >= 0, ErrorCode::invalid_argument, "--memory-limit ", bytes, " is negative");
+std::int64_t memory_limit_bytes(const std::string& text) {
+  return text.empty() ? 0 : parse_bytes("--memory-limit", text);
 }
 
 void check_no_sparse_options(const SparseOptions& options) {
   detail::check(options.processor.empty(), ErrorCode::invalid_argument, "--processor ", options.processor,
                 ": only sparse factorizations choose one");
-  detail::check(options.memory_limit_bytes == 0, ErrorCode::invalid_argument, "--memory-limit ",
-                options.memory_limit_bytes, ": only sparse factorizations have one");
+  detail::check(options.memory_limit.empty(), ErrorCode::invalid_argument, "--memory-limit ",
+                options.memory_limit, ": only sparse factorizations have one");
   detail::check(options.ordering.empty(), ErrorCode::invalid_argument, "--ordering ", options.ordering,
                 ": only sparse factorizations have one");
 }
@@ -259,9 +257,9 @@ std::string norms_line(const std::vector<double>& norms) {
 int run_sparse_qr(const SparseQrCommand& options) {
   const Precision precision =
       pick_precision(options.common, io::probe_matrix(options.a).single_precision ? Precision::f32 : Precision::f64);
-  detail::check(options.r.empty() || io::is_matrix_market_path(options.r), ErrorCode::invalid_argument, "--r ",
+  detail::check(options.r.empty() || options.r == "-" || io::is_matrix_market_path(options.r), ErrorCode::invalid_argument, "--r ",
                 options.r, ": a sparse R is written as .mtx or .mtx.gz");
-  check_outputs({{"--r", options.r}, {"--perm", options.perm}, {"--json", options.common.json, false}});
+  check_outputs({{"--r", options.r}, {"--perm", options.perm}, {"--json", options.common.json, false}}, {{"A", options.a}});
   const Context context = make_context(options.common, precision);
   return with_scalar(precision, [&](auto scalar) { return factor<decltype(scalar)>(options, context, precision); });
 }
@@ -269,7 +267,8 @@ int run_sparse_qr(const SparseQrCommand& options) {
 int run_sparse_solve(const SparseSolveCommand& options) {
   const bool single = io::probe_matrix(options.a).single_precision && io::probe_matrix(options.b).single_precision;
   const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
-  check_outputs({{"--x", options.x}, {"--json", options.common.json, false}});
+  check_outputs({{"--x", options.x}, {"--json", options.common.json, false}},
+                {{"A", options.a}, {"b", options.b}});
   const Context context = make_context(options.common, precision);
   return with_scalar(precision, [&](auto scalar) { return solve<decltype(scalar)>(options, context, precision); });
 }

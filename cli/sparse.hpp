@@ -14,13 +14,14 @@ namespace qrane::cli {
 /// Flags that both commands have.
 struct SparseOptions {
   std::string ordering, processor;  ///< empty: automatic
-  std::int64_t memory_limit_bytes = 0;
+  std::string memory_limit;         ///< "4G"; empty: what is free
 };
 void add_sparse_options(CLI::App& app, SparseOptions& options);
 void add_ordering_option(CLI::App& app, std::string& name);
 /// Refuses names that are none, and `given`.
 sparse::Ordering pick_ordering(const std::string& name);
-void check_memory_limit(std::int64_t bytes);
+/// The flag's bytes; 0 without it.
+std::int64_t memory_limit_bytes(const std::string& text);
 /// Refuses them where the matrix is not factored as a sparse one.
 void check_no_sparse_options(const SparseOptions& options);
 

@@ -81,6 +81,7 @@ int run(const SvdCommandOptions& options) {
   pick_precision(options.common, Precision::f64);
   const bool single = io::probe_matrix(options.a).single_precision;
   return run_on_device(options.common, single, {{"--u", options.u}, {"--s", options.s}, {"--vt", options.vt}},
+                       {{"A", options.a}},
                        [&](auto scalar, const Context& context, Precision precision) {
                          return decompose<decltype(scalar)>(options, context, precision);
                        });

@@ -225,6 +225,7 @@ int run(const UpdateCommandOptions& options) {
   for (const std::string& path : {options.a, wish.file, options.b, options.e})
     if (!path.empty()) single = io::probe_matrix(path).single_precision && single;
   return run_on_device(options.common, single, {{"--r", options.r}, {"--q", options.q}, {"--x", options.x}},
+                       {{"A", options.a}, {wish.flag, wish.file}, {"--b", options.b}, {"--e", options.e}},
                        [&](auto scalar, const Context& context, Precision precision) {
                          return update<decltype(scalar)>(options, wish, form, context, precision);
                        });

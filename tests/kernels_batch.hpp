@@ -74,7 +74,7 @@ TYPED_TEST(Kernels, FactorsSmallMatricesAsTheirSteps) {
       const auto da = this->upload(a), ds = this->upload(a), dt = this->upload(t), dtau = this->upload(tau);
       factor_small(this->q(), FactorSmall<B, T>{da, da, dtau});
       std::vector<BlockTask> tasks;
-      for (Index b = 0; b < count; ++b) tasks.push_back({0, b * n * n, int(b), int(m), 0, 0, int(n), -1});
+      for (Index b = 0; b < count; ++b) tasks.push_back({0, b * n * n, int(b), int(m), 0, 0, int(n)});
       Panel<B, T> panel;
       panel.a = ds, panel.t = dt.data, panel.tasks = this->upload(tasks), panel.task_count = count;
       panel.max_rows = int(m), panel.max_cols = panel.inner = int(n);

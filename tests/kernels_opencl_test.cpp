@@ -39,7 +39,7 @@ void check_small_device(const QueueOptions& options) {
   auto data = cast_pointer<T>(queue.allocate(bytes(a.data.size() * sizeof(T))));
   auto t = cast_pointer<T>(queue.allocate(bytes(n * n * sizeof(T))));
   auto tasks = cast_pointer<BlockTask>(queue.allocate(sizeof(BlockTask)));
-  const BlockTask task{0, 0, 0, std::int32_t(m), 0, 0, std::int32_t(n), -1};
+  const BlockTask task{0, 0, 0, std::int32_t(m), 0, 0, std::int32_t(n)};
   queue.upload(a.data.data(), data, bytes(a.data.size()));
   queue.upload(&task, tasks, 1);
   Panel<OpenCL, T> panel;

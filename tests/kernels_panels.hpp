@@ -11,11 +11,9 @@ struct PanelCase {
   HostMatrix<T> a, factored;
   std::vector<T> t;
   std::vector<BlockTask> tasks;
-  std::vector<std::int32_t> staircase, pivots;
   Index inner = 0, t_step = 0;
   bool tree = false;
   std::int32_t max_rows = 0, max_cols = 0;
-  double drop_tolerance = -1;
 
   explicit PanelCase(HostMatrix<T> matrix) : a(matrix), factored(matrix) {}
   void add(BlockTask task) {
@@ -50,23 +48,14 @@ bool owned(const PanelCase<T>& p, const BlockTask& task, Index i, Index j) {
   return !p.tree || i % task.cols <= j;
 }
 
-template <class T>
-Index pivot_row(const PanelCase<T>& p, std::size_t task, Index j) {
-  if (!p.pivots.empty()) return p.pivots[task * static_cast<std::size_t>(p.max_cols) + static_cast<std::size_t>(j)];
-  return j < block_height(p, p.tasks[task]) ? j : -1;
-}
-
 /// V of block `task`, from the factored panel.
 template <class T>
 Reference reflectors(const PanelCase<T>& p, std::size_t index) {
   const BlockTask& task = p.tasks[index];
   Reference v(block_height(p, task), task.cols);
-  for (Index j = 0; j < v.cols; ++j) {
-    const Index pivot = pivot_row(p, index, j);
-    if (pivot < 0) continue;
-    const Index end = p.staircase.empty() ? v.rows : p.staircase[static_cast<std::size_t>(task.staircase + j)];
-    v(pivot, j) = 1;
-    for (Index i = pivot + 1; i < std::max(end, pivot + 1); ++i)
+  for (Index j = 0; j < std::min(v.rows, v.cols); ++j) {
+    v(j, j) = 1;
+    for (Index i = j + 1; i < v.rows; ++i)
       if (!p.tree || (i >= task.cols && i % task.cols <= j))
         v(i, j) = p.factored(matrix_row(p, task, i), task.col + j, task.matrix);
   }
@@ -95,24 +84,20 @@ void apply_reference(const PanelCase<T>& p, std::size_t index, const Reference& 
   }
 }
 
-/// R of a block: what lies above (and on) the pivots; zeros elsewhere.
+/// R of a block: its upper triangle; zeros elsewhere.
 template <class T>
 Reference upper_factor(const PanelCase<T>& p, std::size_t index) {
   const BlockTask& task = p.tasks[index];
   Reference r(block_height(p, task), task.cols);
-  Index next = 0;  // rows of R that column j has: the pivots so far
-  for (Index j = 0; j < r.cols; ++j) {
-    const Index pivot = pivot_row(p, index, j);
-    if (pivot >= 0) next = pivot + 1;
-    for (Index i = 0; i < std::min(next, r.rows); ++i)
+  for (Index j = 0; j < r.cols; ++j)
+    for (Index i = 0; i < std::min(j + 1, r.rows); ++i)
       r(i, j) = p.factored(matrix_row(p, task, i), task.col + j, task.matrix);
-  }
   return r;
 }
 
-/// Residual per column and orthogonality of every block. `allowed_drop` is what dropping columns may leave.
+/// Residual per column and orthogonality of every block.
 template <class T>
-void expect_factored(const PanelCase<T>& p, Wide allowed_drop = 0) {
+void expect_factored(const PanelCase<T>& p) {
   for (std::size_t index = 0; index < p.tasks.size(); ++index) {
     const BlockTask& task = p.tasks[index];
     const Index m = block_height(p, task), n = task.cols;
@@ -128,12 +113,10 @@ void expect_factored(const PanelCase<T>& p, Wide allowed_drop = 0) {
     for (Index j = 0; j < n; ++j) {
       Reference error(m, 1), column(m, 1);
       for (Index i = 0; i < m; ++i) {
-        const bool inside = owned(p, task, i, j) &&
-                            (p.staircase.empty() || i < p.staircase[static_cast<std::size_t>(task.staircase + j)]);
-        column(i, 0) = inside ? Wide(p.a(matrix_row(p, task, i), task.col + j, task.matrix)) : 0;
+        column(i, 0) = owned(p, task, i, j) ? Wide(p.a(matrix_row(p, task, i), task.col + j, task.matrix)) : 0;
         error(i, 0) = column(i, 0) - product(i, j);
       }
-      const Wide least = 30 * (n + 10) * std::numeric_limits<T>::denorm_min() + allowed_drop;
+      const Wide least = 30 * (n + 10) * std::numeric_limits<T>::denorm_min();
       EXPECT_TRUE(column_norm(error, 0) <= bound * column_norm(column, 0) + least)
           << "block " << index << " (" << m << " x " << n << ") column " << j << ": residual "
           << double(column_norm(error, 0)) << " of " << double(column_norm(column, 0));
@@ -152,16 +135,12 @@ auto run_factor(Fixture& fixture, typename Fixture::Queue& queue, PanelCase<T>& 
   panel.max_rows = p.max_rows;
   panel.max_cols = p.max_cols;
   panel.inner = static_cast<std::int32_t>(p.inner);
-  panel.drop_tolerance = p.drop_tolerance;
-  if (!p.staircase.empty()) panel.staircase = fixture.device(p.staircase);
-  if (!p.pivots.empty()) panel.pivots = fixture.device(p.pivots);
   if (p.tree)
     factor_tree(queue, panel);
   else
     factor(queue, panel);
   p.factored = fixture.host(panel.a, p.a);
   fixture.host(panel.t, p.t);
-  if (!p.pivots.empty()) fixture.host(panel.pivots, p.pivots);
   return panel;
 }
 
@@ -215,7 +194,7 @@ void expect_applied(Fixture& fixture, typename Fixture::Queue& queue, const Pane
 }
 
 inline BlockTask contiguous(Index row, Index rows, Index cols, Index col = 0, Index matrix = 0) {
-  return {row, 0, std::int32_t(matrix), std::int32_t(rows), 0, std::int32_t(col), std::int32_t(cols), -1};
+  return {row, 0, std::int32_t(matrix), std::int32_t(rows), 0, std::int32_t(col), std::int32_t(cols)};
 }
 
 inline BlockTask heads(Index row, Index count, Index stride, Index cols, Index col = 0, Index matrix = 0) {
@@ -358,49 +337,6 @@ TYPED_TEST(Kernels, SpreadsNotFiniteNumbersWithinTheirBlock) {
         for (Index k = 0; k < n; ++k)
           for (Index row = m; row < 2 * m; ++row) EXPECT_EQ(p.factored(row, k), clean.factored(row, k));
       }
-}
-
-TYPED_TEST(Kernels, FollowsStaircasesAndDropsColumns) {
-  using T = typename TestFixture::T;
-  const Index n = 12;
-  for (Index m : {Index(30), Index(7)})
-    for (double tolerance : {-1.0, 1e-3}) {
-      SCOPED_TRACE(testing::Message() << m << " rows, drop tolerance " << tolerance);
-      HostMatrix<T> a(m, n, 2);
-      a.random(unsigned(m));
-      PanelCase<T> p(a);
-      BlockTask task = contiguous(0, m, n);
-      task.staircase = 3;
-      p.add(task);
-      p.staircase.assign(3, -9);
-      for (Index j = 0; j < n; ++j) p.staircase.push_back(std::int32_t(std::min(m, 2 + (j / 2) * 5)));
-      // Column 4 depends on columns 0 to 3 but for noise below the tolerance; column 6 is tiny.
-      p.a.set([&](Index i, Index j, Index) -> T {
-        if (i >= p.staircase[std::size_t(3 + j)]) return 0;
-        if (j == 4 && i < m) {
-          T sum = T(1e-5) * a(i, 4);
-          for (Index k = 0; k < 4; ++k) sum += i < p.staircase[std::size_t(3 + k)] ? a(i, k) : T(0);
-          return sum;
-        }
-        return j == 6 ? T(1e-5) * a(i, j) : a(i, j);
-      });
-      p.drop_tolerance = tolerance;
-      p.pivots.assign(std::size_t(n), -7);
-      p.place_t(1);
-      const auto panel = run_factor(*this, this->q(), p);
-      Index next = 0;
-      for (Index j = 0; j < n; ++j) {
-        const bool dropped = next >= m || (tolerance > 0 && (j == 4 || j == 6));
-        // The first columns' staircase has two rows: with two of them used, columns 2 and 3 may have more.
-        EXPECT_EQ(p.pivots[std::size_t(j)], dropped ? -1 : next) << "column " << j;
-        next += !dropped;
-      }
-      expect_factored(p, tolerance > 0 ? 2e-3 : 0);
-      expect_applied(*this, this->q(), p, panel, 5);
-      for (Index j = 0; j < n; ++j)
-        for (Index i = std::max<Index>(p.staircase[std::size_t(3 + j)], n); i < m; ++i)
-          EXPECT_EQ(p.factored(i, j), T(0));
-    }
 }
 
 TYPED_TEST(Kernels, ConditionSkipsPanels) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the vocabulary (src/vocabulary/kernels.hpp), member by member, on one backend in float and double.
+// Tests of the vocabulary (src/vocabulary/), member by member, on one backend in float and double.
 // A backend's file (kernels_cpu_test.cpp, ...) defines
 //     using KernelTypes = testing::Types<std::tuple<B, float>, std::tuple<B, double>>;
 //     std::unique_ptr<Queue> make_queue(std::string& reason);   // null, and why, where there is no device

@@ -76,7 +76,6 @@ TEST(Tree, EveryRowIsInExactlyOneLeaf) {
         for (const BlockTask& leaf : tasks_of(s, panel.levels.front(), matrix)) {
           EXPECT_EQ(leaf.col, panel.col);
           EXPECT_EQ(leaf.cols, panel.cols);
-          EXPECT_EQ(leaf.staircase, -1);
           ASSERT_LE(leaf.row + leaf.rows, p.rows);
           EXPECT_GE(leaf.rows, std::min(panel.cols, p.rows - panel.row)) << "a head needs as many rows as columns";
           for (Index i = leaf.row; i < leaf.row + leaf.rows; ++i) ++seen[static_cast<std::size_t>(i)];

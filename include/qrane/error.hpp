@@ -2,6 +2,8 @@
 // The one exception type of qrane. Nothing in the library calls exit or prints.
 #pragma once
 
+#include <qrane/version.hpp>
+
 #include <cstdint>
 #include <sstream>
 #include <stdexcept>
@@ -23,7 +25,7 @@ enum class ErrorCode : int {
 };
 
 /// Error with a code and one sentence that names the argument and its value, or the file and its line.
-class Error : public std::runtime_error {
+class QRANE_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
   ErrorCode code() const noexcept { return code_; }

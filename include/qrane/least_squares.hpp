@@ -2,6 +2,7 @@
 // min ‖A x - b‖ for many right-hand sides in one call; least norm when A is wide.
 #pragma once
 
+#include <qrane/export.h>
 #include <qrane/qr.hpp>
 
 namespace qrane {
@@ -13,7 +14,7 @@ struct LeastSquaresOptions {
 };
 
 template <class T>
-Solution<T> least_squares(const Context& context, std::type_identity_t<MatrixView<const T>> a,
+QRANE_API Solution<T> least_squares(const Context& context, std::type_identity_t<MatrixView<const T>> a,
                           std::type_identity_t<MatrixView<const T>> b, const LeastSquaresOptions& options = {});
 
 /// Solves min ‖A x - b‖_2 for A, m x n, and every column of b, m x nrhs, by QR of A, or of A^T when m < n (LAPACK name:

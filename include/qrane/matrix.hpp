@@ -2,9 +2,7 @@
 // Views of matrices a user owns, and matrices that qrane owns.
 #pragma once
 
-#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 202002L
-#error "qrane needs C++20: compile with -std=c++20 (CMake: target_compile_features(your_target PRIVATE cxx_std_20))"
-#endif
+#include <qrane/version.hpp>
 
 #include <array>
 #include <concepts>
@@ -124,7 +122,7 @@ class Matrix {
 
   /// Uninitialized host matrix with ld = max(rows, 1). Throws Error{invalid_argument} for negative
   /// or overflowing sizes, Error{out_of_memory} when there is no room.
-  static Matrix host(Index rows, Index cols);
+  QRANE_API static Matrix host(Index rows, Index cols);
 
   /// Used by Context: adopts `storage` as the owner of what `view` shows.
   Matrix(MatrixView<T> view, std::shared_ptr<void> storage) : view_(view), storage_(std::move(storage)) {}

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/context.hpp>
 #include <qrane/matrix.hpp>
 #include <qrane/solution.hpp>
@@ -49,11 +50,11 @@ enum class PanelKind { automatic, tree, cholesky };
 enum class Columns { thin, full };
 enum class Side { left, right };
 
-const char* to_string(Algorithm algorithm);
-const char* to_string(QForm form);
-const char* to_string(Stage stage);
-Algorithm algorithm_from_string(const std::string& name);
-QForm q_form_from_string(const std::string& name);
+QRANE_API const char* to_string(Algorithm algorithm);
+QRANE_API const char* to_string(QForm form);
+QRANE_API const char* to_string(Stage stage);
+QRANE_API Algorithm algorithm_from_string(const std::string& name);
+QRANE_API QForm q_form_from_string(const std::string& name);
 
 struct Options {
   Algorithm algorithm = Algorithm::automatic;
@@ -114,14 +115,14 @@ struct Reflectors {
 
 namespace detail {
 template <class T>
-class QRState;
+class QRANE_API QRState;
 template <class T>
-class BatchState;
+class QRANE_API BatchState;
 }  // namespace detail
 
 /// A factorization. Results live where the input lived; reading a host result waits for the device.
 template <class T>
-class QR {
+class QRANE_API QR {
  public:
   QR(QR&&) noexcept;
   QR& operator=(QR&&) noexcept;
@@ -190,7 +191,7 @@ class QR {
 /// r, q, reflectors and solve, which return memory of their own): a CUDA graph can capture it. The others go through
 /// a copy. Errors are those of QR, and Error{invalid_argument} where a batch's shape, count or stride does not fit.
 template <class T>
-class BatchQR {
+class QRANE_API BatchQR {
  public:
   BatchQR(BatchQR&&) noexcept;
   BatchQR& operator=(BatchQR&&) noexcept;
@@ -242,15 +243,15 @@ class BatchQR {
 
 /// The plan that qr() would make of `count` matrices; nothing is factored. Throws Error as qr() does.
 template <class T>
-Plan plan_qr(const Context& context, Index rows, Index cols, const Options& options = {}, Index count = 1);
+QRANE_API Plan plan_qr(const Context& context, Index rows, Index cols, const Options& options = {}, Index count = 1);
 
 // With the scalar type named; the functions below deduce it.
 template <class T>
-QR<T> qr(const Context& context, std::type_identity_t<MatrixView<const T>> a, const Options& options = {});
+QRANE_API QR<T> qr(const Context& context, std::type_identity_t<MatrixView<const T>> a, const Options& options = {});
 template <class T>
-QR<T> qr_in_place(const Context& context, std::type_identity_t<MatrixView<T>> a, const Options& options = {});
+QRANE_API QR<T> qr_in_place(const Context& context, std::type_identity_t<MatrixView<T>> a, const Options& options = {});
 template <class T>
-BatchQR<T> qr(const Context& context, std::type_identity_t<BatchView<const T>> a, const Options& options = {});
+QRANE_API BatchQR<T> qr(const Context& context, std::type_identity_t<BatchView<const T>> a, const Options& options = {});
 
 /// Factors a copy of A, m x n (LAPACK name: geqrf). A is a MatrixView, Matrix or std::span, in host or device memory.
 /// Throws Error{invalid_argument} for views and options that make no sense, Error{not_finite} with check_finite,
@@ -272,6 +273,6 @@ BatchQR<std::remove_const_t<T>> qr(const Context& context, const BatchView<T>& a
 }
 /// Factors the matrices of a strided column-major batch in device memory where they stand; otherwise as for one matrix.
 template <class T>
-BatchQR<T> qr_in_place(const Context& context, const BatchView<T>& a, const Options& options = {});
+QRANE_API BatchQR<T> qr_in_place(const Context& context, const BatchView<T>& a, const Options& options = {});
 
 }  // namespace qrane

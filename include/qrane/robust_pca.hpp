@@ -8,6 +8,7 @@
 
 #include <functional>
 
+#include <qrane/export.h>
 #include <qrane/context.hpp>
 #include <qrane/matrix.hpp>
 #include <qrane/qr.hpp>
@@ -52,7 +53,7 @@ struct RobustPca {
 };
 
 template <class T>
-RobustPca<T> robust_pca(const Context& context, std::type_identity_t<MatrixView<const T>> m,
+QRANE_API RobustPca<T> robust_pca(const Context& context, std::type_identity_t<MatrixView<const T>> m,
                         const RobustPcaOptions& options = {});
 
 /// Separates M (m x n, only read; m >= n is the fast shape) into low rank and sparse. Reaching max_iterations is no

@@ -2,6 +2,7 @@
 // Singular value decomposition through QR: A = Q R, R = U_R S V^T, U = Q U_R (Anderson et al. 2011, section VI).
 #pragma once
 
+#include <qrane/export.h>
 #include <qrane/qr.hpp>
 
 namespace qrane {
@@ -21,7 +22,7 @@ struct Svd {
 };
 
 template <class T>
-Svd<T> svd(const Context& context, std::type_identity_t<MatrixView<const T>> a, const SvdOptions& options = {});
+QRANE_API Svd<T> svd(const Context& context, std::type_identity_t<MatrixView<const T>> a, const SvdOptions& options = {});
 
 /// Thin SVD of A, m x n, which is only read (LAPACK name: gesdd). QR first, or for well-conditioned `float` data
 /// the Gram matrix in double; a wide A goes through its transpose. On CUDA, to 224 columns, nothing passes through the
@@ -34,7 +35,7 @@ Svd<ScalarOf<A>> svd(const Context& context, const A& a, const SvdOptions& optio
 /// The rank by singular values s (k x 1, nonincreasing, host memory), by the rule of solution.hpp, and their condition
 /// number.
 template <class T>
-RankReport numerical_rank(std::type_identity_t<MatrixView<const T>> s, double relative_tolerance = -1);
+QRANE_API RankReport numerical_rank(std::type_identity_t<MatrixView<const T>> s, double relative_tolerance = -1);
 template <MatrixLike S>
 RankReport numerical_rank(const S& s, double relative_tolerance = -1) {
   return numerical_rank<ScalarOf<S>>(as_view(s), relative_tolerance);

@@ -11,7 +11,7 @@ namespace qrane {
 
 namespace detail {
 template <class T>
-class UpdatableState;
+class QRANE_API UpdatableState;
 }  // namespace detail
 
 /// A QR that can be updated. After every update it is the factorization of the changed matrix, of the same form, and
@@ -26,7 +26,7 @@ class UpdatableState;
 /// `updated` is the matrix as it is after the update, which is only read during the call. With it `automatic` may
 /// refactor, and drift is limited (UpdateOptions::drift_limit). Empty: not given.
 template <class T>
-class UpdatableQR : public QR<T> {
+class QRANE_API UpdatableQR : public QR<T> {
  public:
   /// A with the rows u (p x n) inserted before row k, 0 <= k <= m. While no right-hand sides are attached.
   UpdateReport insert_rows(Index k, MatrixView<const T> u, const UpdateOptions& options = {},
@@ -82,7 +82,7 @@ class UpdatableQR : public QR<T> {
 /// Takes f over. QForm::thin and none are copied into memory that grows; reflectors stay where they are. Throws
 /// Error{out_of_memory}; then f is as it was.
 template <class T>
-UpdatableQR<T> updatable_qr(QR<T>&& f);
+QRANE_API UpdatableQR<T> updatable_qr(QR<T>&& f);
 
 /// Factors a copy of A, m x n, as qr() does, and keeps it ready for updates.
 template <MatrixLike A>

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/matrix.hpp>
 
 namespace qrane {
@@ -28,9 +29,9 @@ enum class UpdateMethod {
                 ///< only
 };
 
-const char* to_string(Change change);
-const char* to_string(UpdateMethod method);
-UpdateMethod update_method_from_string(const std::string& name);
+QRANE_API const char* to_string(Change change);
+QRANE_API const char* to_string(UpdateMethod method);
+QRANE_API UpdateMethod update_method_from_string(const std::string& name);
 
 struct UpdateOptions {
   UpdateMethod method = UpdateMethod::automatic;

@@ -254,7 +254,7 @@ class QRStateOf final : public BatchState<T> {
     if (!f_.keeps_reflectors()) {
       if (staging_.bytes() == 0)
         staging_ = dense::Buffer<B>(
-            f_.queue(), std::max<Index>(first.rows, 1) * first.cols * a.count * static_cast<Index>(sizeof(T)));
+            f_.queue(), backend::bytes_of(std::max<Index>(first.rows, 1), first.cols, a.count, sizeof(T)));
       const Index ld = std::max<Index>(first.rows, 1);
       target = {staging_.template as<T>(), first.rows, first.cols, ld, ld * first.cols, a.count};
     }
@@ -349,13 +349,13 @@ class ScalarEngineOf final : public ScalarEngine<T> {
                                                      const sparse::NumericOptions& options, Index rhs_cols) override {
     (void)profile();               // refuses double where there is none
     (void)core_.kept.give_back();  // stages are planned from what is free
-    return make_device_factors<B, T>(queue_, std::move(symbolic), options, rhs_cols);
+    return SparseDevice<B, T>::factors(queue_, std::move(symbolic), options, rhs_cols);
   }
   std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic, const sparse::NumericOptions& options,
                                           Index rhs_cols) override {
     (void)profile();
     (void)core_.kept.give_back();
-    return plan_device_stages<B, T>(queue_, symbolic, options, rhs_cols);
+    return SparseDevice<B, T>::stages(queue_, symbolic, options, rhs_cols);
   }
 
  private:

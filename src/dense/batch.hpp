@@ -51,7 +51,7 @@ struct WholePanels {
       for (const One& panel : panels)
         for (Index b = 0; b < plan.count; ++b)
           list.push_back({0, b * stride, static_cast<std::int32_t>(b), static_cast<std::int32_t>(plan.rows - panel.col),
-                          0, 0, static_cast<std::int32_t>(panel.cols), -1});
+                          0, 0, static_cast<std::int32_t>(panel.cols)});
     if (list.empty()) return;
     tasks = Buffer<B>(queue, static_cast<Index>(list.size() * sizeof(backend::BlockTask)));
     queue.upload(list.data(), tasks.template as<backend::BlockTask>(), static_cast<Index>(list.size()));

@@ -142,7 +142,7 @@ void precondition(typename B::Queue& queue, const Sketch<B>& sketch, const backe
     multiply_wide(queue, a, work.inverse, work.v, work.scratch);
   } else {
     if (sketch.rows > 0) {
-      guarded(queue, hopeless, [&](typename B::Queue& hard) {
+      queue.guarded(hopeless, [&](typename B::Queue& hard) {
         const DeviceMatrix<B, T> s{work.v.data, sketch.rows, n, sketch.rows, 0, 1};
         apply_sketch(hard, a, s);
         caqr(hard, ImplicitQ<B, T>{sketch.tree.get(), s, work.t});
@@ -197,8 +197,9 @@ void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const 
   const bool thin = q.cols > 0, repairs = guard.passes > 1;
   // whether a first factor that is no preconditioner leaves another
   const bool rescues = sizeof(T) == 4 || sketch.rows > 0;
-  fill(queue, DeviceMatrix<B, float>{cast_pointer<float>(work.flags), Work::flag_count, 1, Work::flag_count, 0, 1}, 0.0f,
-             1.0f);  // unanswered, and nothing else
+  fill(queue, DeviceMatrix<B, float>{cast_pointer<float>(work.flags), Work::flag_count, 1, Work::flag_count, 0, 1},
+       0.0f,
+       1.0f);  // unanswered, and nothing else
   const auto within = work.first_verdict(), beyond = within + 1, fit = within + 2, hopeless = within + 3;
   const ImplicitQ<B, T> implicit{&tree, work.tree_v, work.t};
   auto side = work.early_tree ? queue.side() : queue;
@@ -234,15 +235,15 @@ void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const 
     if (thin) form_q(fallback, implicit, q);
   };
   if (repairs && rescues) {  // only the second guard sends to the tree
-    guarded(queue, beyond, [&](typename B::Queue& hard) {
+    queue.guarded(beyond, [&](typename B::Queue& hard) {
       repair(hard);
-      guarded(hard, work.to_tree(), go_back);
+      hard.guarded(work.to_tree(), go_back);
     });
     return;
   }
-  if (repairs) guarded(queue, fit, repair);
+  if (repairs) queue.guarded(fit, repair);
   queue.follow(side);
-  guarded(queue, work.to_tree(), go_back);
+  queue.guarded(work.to_tree(), go_back);
 }
 
 }  // namespace qrane::dense

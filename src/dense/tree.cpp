@@ -44,7 +44,6 @@ void append_panel(Schedule& s, Index rows, Index row, Index col, Index cols, Ind
   backend::BlockTask task{};
   task.col = static_cast<std::int32_t>(col);
   task.cols = static_cast<std::int32_t>(cols);
-  task.staircase = -1;
 
   std::vector<backend::BlockTask> blocks;
   for (Index first = 0; first < height; first += h) {

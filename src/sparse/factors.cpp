@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values, scaling, tolerance.
+// Values, scaling, tolerance; R and the orders of rows and columns.
 #include "sparse/factors.hpp"
 
 #include <cmath>
@@ -117,6 +117,85 @@ bool Factors<T>::singletons_fit() const {
     if (std::ldexp(pivot, exponents_.empty() ? 0 : -exponents_[at(k)]) <= tolerance_) return false;
   }
   return true;
+}
+
+/// Positions of the permuted columns in permutation().
+template <class T>
+std::vector<Index> Factors<T>::positions() const {
+  const Symbolic& s = *symbolic_;
+  std::vector<Index> position(at(s.cols), -1);
+  Index next = 0;
+  for (Index k = 0; k < s.singletons; ++k) position[at(k)] = next++;
+  for (std::size_t f = 0; f < s.fronts.size(); ++f)
+    for (Index j = 0; j < s.fronts[f].pivots; ++j)
+      if (stored_[f].is_live(j)) position[at(s.fronts[f].first_col + j)] = next++;
+  for (Index& p : position)
+    if (p < 0) p = next++;
+  return position;
+}
+
+template <class T>
+std::vector<Index> Factors<T>::permutation() const {
+  const std::vector<Index> position = positions();
+  std::vector<Index> columns(position.size());
+  for (std::size_t k = 0; k < position.size(); ++k) columns[at(position[k])] = symbolic_->col_perm[k];
+  return columns;
+}
+
+/// visit(row of R, permuted column, value as it is stored), rows ascending.
+template <class T>
+template <class Visit>
+void Factors<T>::for_r(Visit visit) const {
+  const Symbolic& s = *symbolic_;
+  for (Index k = 0; k < s.singletons; ++k)
+    for (Index p = s.row_begin[at(k)]; p < s.row_begin[at(k) + 1]; ++p)
+      visit(k, s.singleton_cols[at(p)], values_[at(p)]);
+  for (std::size_t f = 0; f < s.fronts.size(); ++f) {
+    const Front& shape = s.fronts[f];
+    const StoredFront<T>& front = stored_[f];
+    const T* r = front.r;
+    for (Index j = 0; j < shape.cols; ++j) {
+      const Index count = front.height(j, shape.pivots);
+      const Index column = s.front_cols[at(shape.cols_begin + j)];
+      for (Index i = 0; i < count; ++i) visit(r_begin_[f] + i, column, r[i]);
+      r += front.stride(j, shape.pivots);
+    }
+  }
+}
+
+template <class T>
+SparseMatrix<T> Factors<T>::r() const {
+  const std::vector<Index> position = positions();
+  SparseMatrix<T> r;
+  r.rows = rank_;
+  r.cols = symbolic_->cols;
+  r.pointers.assign(at(r.cols) + 1, 0);
+  for_r([&](Index, Index column, T value) { r.pointers[at(position[at(column)]) + 1] += value != T(0); });
+  for (Index k = 0; k < r.cols; ++k) r.pointers[at(k) + 1] += r.pointers[at(k)];
+  r.row_indices.resize(at(r.pointers.back()));
+  r.values.resize(at(r.pointers.back()));
+  std::vector<Index> next(r.pointers.begin(), r.pointers.end() - 1);
+  for_r([&](Index row, Index column, T value) {
+    if (value == T(0)) return;
+    const Index p = next[at(position[at(column)])]++;
+    r.row_indices[at(p)] = row;
+    r.values[at(p)] = unscaled(value, column);
+  });
+  return r;
+}
+
+template <class T>
+std::vector<Index> Factors<T>::q_rows() const {
+  const Symbolic& s = *symbolic_;
+  std::vector<Index> order;
+  order.reserve(at(s.rows));
+  for (Index k = 0; k < s.singletons; ++k) order.push_back(k);
+  for (const StoredFront<T>& front : stored_) order.insert(order.end(), front.row_ids, front.row_ids + front.r_rows);
+  std::vector<char> taken(at(s.rows), 0);
+  for (const Index row : order) taken[at(row)] = 1;
+  for (Index k = 0; k < s.rows; ++k)
+    if (!taken[at(k)]) order.push_back(k);
+  return order;
 }
 
 template class Factors<float>;

@@ -155,10 +155,15 @@ const char* to_string(Shape shape) {
 }
 
 std::vector<Table> parse(std::string_view text, const std::string& origin) {
+  constexpr int deepest = 16;  // a table has six levels
+  const auto check_depth = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > deepest) refuse(origin, ": nested more than ", deepest, " levels deep");
+    return true;
+  };
   Json json;
   try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
+    json = Json::parse(text, check_depth);
+  } catch (const Json::exception& error) {
     std::string what = error.what();  // "[json.exception...] parse error at line 3, column 5: ..."
     if (const std::size_t end = what.find("] "); end != std::string::npos) what.erase(0, end + 2);
     refuse(origin, ": ", what);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page of the vocabulary (kernels.hpp) of its own: what uses the fronts once they are factored (vocabulary/fronts.hpp
+// What uses the fronts once they are factored (vocabulary/fronts.hpp
 // says what they leave). Triangular solves with R and Rᵀ, and Q, front by front; right-hand sides are lines. (Algorithm
 // 980, section 2.1; Davis, ACM TOMS 38(1), 2011, section 2.4.)
 //

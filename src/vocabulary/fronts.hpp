@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page of the vocabulary (kernels.hpp) of its own: frontal matrices of a sparse multifrontal QR
+// Frontal matrices of a sparse multifrontal QR
 // (sparse/analysis/symbolic.hpp says what a front is). Assembly, panels and their updates, and packing, each for a
 // batch of fronts. (Yeralan, Davis, Sid-Lakhdar, Ranka, Algorithm 980, sections 3.1-3.3; Heath, "Some extensions of an
 // algorithm for sparse linear least squares problems", 1982, for the columns that are dropped.)

@@ -30,14 +30,13 @@ namespace qrane::backend {
 ///                     | . v v |               the level below and are neither read nor written.
 ///        row+2 stride | v v v |
 struct BlockTask {
-  std::int64_t row;        // first row of the block within its matrix
-  std::int64_t t;          // element offset of this block's T in the launch's T buffer
-  std::int32_t matrix;     // index in the batch
-  std::int32_t rows;       // contiguous rows, or number of heads
-  std::int32_t stride;     // rows between heads (0 for contiguous blocks)
-  std::int32_t col;        // first column of the panel
-  std::int32_t cols;       // columns of the panel; reflectors are min(cols, rows in the block)
-  std::int32_t staircase;  // offset of this block's column heights in `staircase`, or -1
+  std::int64_t row;     // first row of the block within its matrix
+  std::int64_t t;       // element offset of this block's T in the launch's T buffer
+  std::int32_t matrix;  // index in the batch
+  std::int32_t rows;    // contiguous rows, or number of heads
+  std::int32_t stride;  // rows between heads (0 for contiguous blocks)
+  std::int32_t col;     // first column of the panel
+  std::int32_t cols;    // columns of the panel; reflectors are min(cols, rows in the block)
 };
 static_assert(sizeof(BlockTask) == 40, "the OpenCL kernels read this layout");
 
@@ -54,14 +53,6 @@ struct Panel {
   std::int32_t max_rows = 0;  // rows of the tallest block (heads * cols for a tree)
   std::int32_t max_cols = 0;  // columns of the widest panel
   std::int32_t inner = 0;     // columns per compact-WY group (CUDA, OpenCL: >= max_cols)
-  // Sparse fronts only (contiguous blocks); null and negative for dense panels:
-  typename B::template Pointer<std::int32_t> staircase{};  // staircase[task.staircase + j]: rows of column j that may
-                                                           // be nonzero, nondecreasing in j
-  typename B::template Pointer<std::int32_t> pivots{};     // out, per task cols entries at task index * max_cols:
-                                                           // local row of reflector j's 1, or -1 for a dropped column
-  double drop_tolerance = -1;                              // a column whose remaining norm is <= this is dropped:
-                                                           // tau = 0, v = 0, and the next column takes its pivot row
-                                                           // (Heath's method, as in SuiteSparseQR)
 };
 
 /// C := Q^T C (transpose) or Q C for the rows of C that the panel's blocks own; blocks are independent.

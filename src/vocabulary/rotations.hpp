@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page of the vocabulary (kernels.hpp) of its own: Givens rotations, for the update method `paper`.
+// A page of the vocabulary: Givens rotations, for the update method `paper`.
 #pragma once
 
 #include "vocabulary/memory.hpp"

@@ -83,13 +83,12 @@ void factor_heads(const Heads<T>& heads, T* t, Index inner, Workspace<T>& work) 
   if (scaled)
     for (Index head = 0; head < heads.count; ++head)
       for (Index j = 0; j < heads.cols; ++j) scale_by(heads.at(head, j), j + 1, exponents[static_cast<std::size_t>(j)]);
-  std::vector<std::int32_t> pivots(static_cast<std::size_t>(inner));
   for (Index j = 0; j < heads.cols; j += inner, t += inner * inner) {
     const Index n = std::min(inner, heads.cols - j);
     const Index rows = heads.group_rows(j, n);
     const Tile<T> group{work.get(slot_panel, rows * n), rows, n, rows};
     heads.template move_group<true>(j, n, group);
-    factor_columns(group, 0, t, inner, pivots.data(), Rules{}, work);
+    factor_columns(group, t, inner, work);
     heads.template move_group<false>(j, n, group);
     const Index right = heads.cols - j - n;
     if (right == 0) continue;
@@ -127,7 +126,7 @@ void apply_qt_tree(const Queue& queue, const Apply<Cpu, T>& apply) {
   if (queue.skip()) return;
   const Panel<Cpu, T>& panel = apply.panel;
   for_tasks_and_columns(apply, queue.workers(),
-                        [&](const BlockTask& task, Index, Index first, Index cols, Workspace<T>& work) {
+                        [&](const BlockTask& task, Index first, Index cols, Workspace<T>& work) {
                           const Heads<T> heads = heads_of(panel, task);
                           T* c = apply.c.data + task.matrix * apply.c.stride + task.row + first * apply.c.ld;
                           for_groups(task.cols, panel.inner, apply.op, [&](Index j, Index n, Index t) {
@@ -140,7 +139,7 @@ void apply_qt_tree(const Queue& queue, const Apply<Cpu, T>& apply) {
                         });
 }
 
-#define QRANE_INSTANTIATE(T)                              \
+#define QRANE_INSTANTIATE(T)                                     \
   template void factor_tree(const Queue&, const Panel<Cpu, T>&); \
   template void apply_qt_tree(const Queue&, const Apply<Cpu, T>&);
 QRANE_INSTANTIATE(float)

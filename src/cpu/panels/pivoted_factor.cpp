@@ -125,7 +125,7 @@ void gather_columns(const Queue& queue, const Mat<T>& source, const std::int32_t
   });
 }
 
-#define QRANE_INSTANTIATE(T)                                                       \
+#define QRANE_INSTANTIATE(T)                                                                     \
   template void pivoted_factor(const Queue&, const PivotedFactor<Cpu, T>&, const Scratch<Cpu>&); \
   template void gather_columns(const Queue&, const Mat<T>&, const std::int32_t*, const Mat<T>&);
 QRANE_INSTANTIATE(float)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the QR tile kernels of the CPU backend share (panel.cpp, panel_tree.cpp): column steps, compact WY, scaling.
+// What the QR tile kernels of the CPU backend share (factor.cpp, factor_tree.cpp): column steps, compact WY, scaling.
 //
 // A block is factored in groups of `inner` columns, as LAPACK's geqrt: Householder vectors column by column inside the
 // group, then one compact-WY update of the columns to its right.
@@ -87,73 +87,49 @@ void append_t(T* t, Index ld, Index j, T tau, const T* z) {
   t[j + j * ld] = tau;
 }
 
-/// What a column step needs beyond the tile.
-struct Rules {
-  const std::int32_t* staircase = nullptr;  // heights of the tile's columns, or none
-  double drop_tolerance = -1;               // negative: nothing is dropped
-  const int* exponents = nullptr;           // of the tile's columns, or none
-};
-
-/// Householder QR of columns [0, a.cols) of a tile whose first pivot row is `pivot`; returns the next one.
-/// Writes R and tails in place, T, and pivots[j] (-1: no reflector).
+/// Householder QR of a tile: R and the reflectors' tails in place, and T.
 template <class T>
-Index factor_columns(const Tile<T>& a, Index pivot, T* t, Index t_ld, std::int32_t* pivots, const Rules& rules,
-                     Workspace<T>& work) {
+void factor_columns(const Tile<T>& a, T* t, Index t_ld, Workspace<T>& work) {
   // Squares below this start to underflow; scaling sees to it that what is dropped here is
   // under 1e-11 (float) or 1e-45 (double) of the column.
   constexpr T negligible = sizeof(T) == 4 ? T(1e-34) : T(1e-290);
   T* w = work.get(slot_w, 2 * a.cols);
   for (Index j = 0; j < a.cols; ++j) {
     std::fill(t + j * t_ld, t + j * t_ld + t_ld, T(0));
-    pivots[j] = -1;
-    Index height = rules.staircase ? std::min<Index>(a.rows, rules.staircase[j]) : a.rows;
-    if (pivot >= a.rows) continue;
-    height = std::max(height, pivot + 1);
-    T* x = a.column(j) + pivot;
+    if (j >= a.rows) continue;
+    const Index height = a.rows - j;
+    T* x = a.column(j) + j;
     const T alpha = x[0];
-    const T tail = blas::dot(height - pivot - 1, x + 1, x + 1);
+    const T tail = blas::dot(height - 1, x + 1, x + 1);
     const T norm2 = alpha * alpha + tail;
-    if (rules.drop_tolerance >= 0) {
-      const double norm = std::ldexp(std::sqrt(static_cast<double>(norm2)), rules.exponents ? -rules.exponents[j] : 0);
-      if (norm <= rules.drop_tolerance) {
-        std::fill(x, a.column(j) + a.rows, T(0));
-        continue;
-      }
-    }
-    pivots[j] = static_cast<std::int32_t>(pivot);
     if (tail <= negligible) {  // H = I; NaN goes the other way and spreads
       std::fill(x + 1, a.column(j) + a.rows, T(0));
-      ++pivot;
       continue;
     }
     const T beta = -std::copysign(std::sqrt(norm2), alpha);
     const T tau = (beta - alpha) / beta;
     const T inverse = 1 / (alpha - beta);
-    for (Index i = 1; i < height - pivot; ++i) x[i] *= inverse;
+    for (Index i = 1; i < height; ++i) x[i] *= inverse;
     x[0] = 1;
     // One product gives v_j^T with every other column: the reflectors so far (for T) and what is right of j.
-    // Columns left of j hold R above their own pivots, so rows from `pivot` down are reflector tails only.
-    blas::gemv_t(height - pivot, j, a.data + pivot, a.ld, x, w);
-    for (Index k = 0; k < j; ++k)
-      if (pivots[k] < 0) w[k] = 0;
+    // Columns left of j hold R above row j, so rows from j down are reflector tails only.
+    blas::gemv_t(height, j, a.data + j, a.ld, x, w);
     append_t(t, t_ld, j, tau, w);
     const Index right = a.cols - j - 1;
     if (right > 0) {
-      blas::gemv_t(height - pivot, right, x + a.ld, a.ld, x, w);
-      blas::ger(height - pivot, right, -tau, x, w, x + a.ld, a.ld);
+      blas::gemv_t(height, right, x + a.ld, a.ld, x, w);
+      blas::ger(height, right, -tau, x, w, x + a.ld, a.ld);
     }
     x[0] = beta;
-    ++pivot;
   }
-  return pivot;
 }
 
-/// V of a factored group as a full matrix: ones at the pivots, zeros above, zero columns where there is none.
+/// V of a factored group as a full matrix: ones on the diagonal, zeros above, zero columns beyond the last row.
 template <class T>
-Tile<T> explicit_v(const Tile<T>& group, const std::int32_t* pivots, Workspace<T>& work) {
+Tile<T> explicit_v(const Tile<T>& group, Workspace<T>& work) {
   Tile<T> v{work.get(slot_v, group.rows * group.cols), group.rows, group.cols, group.rows};
   for (Index j = 0; j < group.cols; ++j) {
-    const Index p = pivots ? (pivots[j] < 0 ? group.rows : pivots[j]) : std::min(j, group.rows);
+    const Index p = std::min(j, group.rows);
     std::fill(v.column(j), v.column(j) + p, T(0));
     if (p >= group.rows) continue;
     v(p, j) = 1;
@@ -193,7 +169,7 @@ Index operations(const Panel<Cpu, T>& panel, Index columns) {
   return panel.task_count * panel.max_rows * panel.max_cols * columns;
 }
 
-/// Runs body(task, its index, first column, columns, workspace) over tasks and column tiles of C.
+/// Runs body(task, first column, columns, workspace) over tasks and column tiles of C.
 template <class T, class Body>
 void for_tasks_and_columns(const Apply<Cpu, T>& apply, ThreadPool& workers, Body body) {
   constexpr Index tile = 256;
@@ -202,7 +178,7 @@ void for_tasks_and_columns(const Apply<Cpu, T>& apply, ThreadPool& workers, Body
   std::vector<Workspace<T>> work(static_cast<std::size_t>(workers.threads()));
   workers.run(apply.panel.task_count * tiles, operations(apply.panel, apply.c.cols), [&](Index index, int worker) {
     const Index k = index / tiles, first = index % tiles * tile;
-    body(apply.panel.tasks[k], k, first, std::min(tile, apply.c.cols - first), work[static_cast<std::size_t>(worker)]);
+    body(apply.panel.tasks[k], first, std::min(tile, apply.c.cols - first), work[static_cast<std::size_t>(worker)]);
   });
 }
 

@@ -167,9 +167,8 @@ struct PanelTile {
   }
 
   /// Step j, its columns in positions 0 .. Window - 1, with pivot row p; `usable` when p is a row of the block.
-  /// True when the column was dropped: its remaining norm is <= drop_tolerance (never when that is negative).
   template <int Window>
-  __device__ bool step(int j, int p, bool usable, double drop_tolerance) {
+  __device__ void step(int j, int p, bool usable) {
     const int buffer = j & 1;
     const T sum = butterfly<T, Window>(
         [&](int c) {
@@ -201,13 +200,8 @@ struct PanelTile {
     const T unscale = Bits<T>::power_of_two(shared.exponent[j]);
 
     // Comparisons are written so that NaN makes a reflector of NaN rather than none.
-    bool dropped = false;
-    if (drop_tolerance >= 0) {
-      const double remaining = squares == T(0) ? 0.0 : static_cast<double>(norm) * static_cast<double>(unscale);
-      dropped = usable && remaining <= drop_tolerance;
-    }
-    const bool reflects = usable && !dropped && !(tail_squares == T(0)) && !(squares < negligible<T>);
-    T beta = dropped ? T(0) : alpha, tau = T(0), inverse = T(0), factor = T(0);
+    const bool reflects = usable && !(tail_squares == T(0)) && !(squares < negligible<T>);
+    T beta = alpha, tau = T(0), inverse = T(0), factor = T(0);
     if (reflects) {
       beta = -copysign(norm, alpha);
       tau = fma(abs(alpha), root, T(1));  // (beta - alpha) / beta
@@ -221,7 +215,6 @@ struct PanelTile {
     }
     __syncwarp();
     rotate<Window>(p, beta, inverse, unscale);
-    return dropped;
   }
 
   /// Applies the reflector to the columns at its right and moves every column of the window one position on.
@@ -256,9 +249,9 @@ struct PanelTile {
     }
   }
 
-  /// All steps of a panel of `cols` columns in a block of `block_rows` rows. Writes `pivots` unless null.
+  /// All steps of a panel of `cols` columns in a block of `block_rows` rows.
   template <int Window = NB>
-  __device__ void factor(int cols, int block_rows, double drop_tolerance, std::int32_t* pivots, int p = 0) {
+  __device__ void factor(int cols, int block_rows, int p = 0) {
     constexpr int first = NB - Window;
 #pragma unroll 1
     for (int j = first; j < first + 8; ++j) {
@@ -267,12 +260,11 @@ struct PanelTile {
         continue;
       }
       const bool usable = p < block_rows;
-      const bool takes_row = !step<Window>(j, p, usable, drop_tolerance) && usable;
-      if (pivots != nullptr && threadIdx.x == 0) pivots[j] = takes_row ? p : -1;
-      p += takes_row;
+      step<Window>(j, p, usable);
+      p += usable;
     }
     if constexpr (Window > 8) {
-      if (first + 8 < cols) factor<Window - 8>(cols, block_rows, drop_tolerance, pivots, p);
+      if (first + 8 < cols) factor<Window - 8>(cols, block_rows, p);
     }
   }
 

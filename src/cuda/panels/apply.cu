@@ -160,24 +160,22 @@ struct WarpTile {
   }
 };
 
-/// V of one block into shared memory: the stored tails, ones at the pivots, zeros elsewhere. Asynchronous.
+/// V of one block into shared memory: the stored tails, ones at the reflectors' heads, zeros elsewhere. Asynchronous.
 template <class T, bool tree>
 __device__ void load_v(VTile<T> s_v, int columns, int padded_rows, const BlockRows<tree>& map, const T* g_v,
-                       std::int64_t ld, int cols, const std::int32_t* pivots) {
+                       std::int64_t ld, int cols) {
   const int lane = threadIdx.x % warp_size;
   for (int c = threadIdx.x / warp_size; c < columns; c += blockDim.x / warp_size) {
     T* s_column = s_v.column(c);
     const T* g_column = g_v + c * ld;
-    const bool exists = c < cols;
-    const int pivot = exists && pivots != nullptr ? pivots[c] : c;
-    const bool reflects = exists && pivot >= 0;
+    const bool reflects = c < cols;
 #pragma unroll 4
     for (int r = lane; r < padded_rows; r += warp_size) {
-      const bool stored = tree ? r >= map.head && map.row_in_head(r) <= c : r > pivot;
+      const bool stored = tree ? r >= map.head && map.row_in_head(r) <= c : r > c;
       if (reflects && stored && r < map.rows) {
         __pipeline_memcpy_async(s_column + r, g_column + map.matrix_row(r), sizeof(T));
       } else {
-        s_column[r] = r == pivot && reflects ? T(1) : T(0);
+        s_column[r] = r == c && reflects ? T(1) : T(0);
       }
     }
   }
@@ -290,10 +288,8 @@ __global__ void __launch_bounds__(256, 2)
   const BlockTask task = panel.tasks[index];
   const BlockRows<tree> map(task);
   const bool transposed = apply.op == Op::transpose;
-  const std::int32_t* pivots =
-      !tree && panel.pivots != nullptr ? panel.pivots + static_cast<std::int64_t>(index) * panel.max_cols : nullptr;
   load_v(s_v, NB, shape.rows(), map, panel.a.data + task.matrix * panel.a.stride + task.col * panel.a.ld, panel.a.ld,
-         task.cols, pivots);
+         task.cols);
   load_t<T, NB>(s_t, shape.t_ld, panel.t + task.t, panel.inner, task.cols, transposed);
   __pipeline_commit();
 

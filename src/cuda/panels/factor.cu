@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor and factor_tree: Householder QR of every block of a panel, one CTA per block (panel.cuh says how).
 // The two differ only in where a block's rows lie and in which of its elements are the panel's
-// (vocabulary/kernels.hpp).
+// (vocabulary/panels.hpp).
 //
 // After Anderson, Ballard, Demmel, Keutzer, "Communication-Avoiding QR Decomposition for GPUs" (IPDPS 2011),
 // section IV; the one-reduction column step and the scaling are this code's own.
@@ -29,8 +29,6 @@ __global__ void __launch_bounds__(Threads, Blocks) factor_kernel(const std::int3
   const BlockRows<tree> map(task);
   const int cols = task.cols;
   T* const g_a = panel.a.data + task.matrix * panel.a.stride + task.col * panel.a.ld;
-  const std::int32_t* heights =
-      !tree && panel.staircase != nullptr && task.staircase >= 0 ? panel.staircase + task.staircase : nullptr;
 
   Tile tile(shared);
   std::int64_t at[Rows];  // rows of the matrix
@@ -44,19 +42,14 @@ __global__ void __launch_bounds__(Threads, Blocks) factor_kernel(const std::int3
 #pragma unroll
   for (int c = 0; c < NB; ++c) {
     const T* g_column = g_a + c * panel.a.ld;
-    const int height = heights != nullptr && c < cols ? heights[c] : Rows * Threads;
 #pragma unroll
     for (int k = 0; k < Rows; ++k) {
-      tile.a[k][c] = c < cols && last[k] <= c && tile.row(k) < height ? g_column[at[k]] : T(0);
+      tile.a[k][c] = c < cols && last[k] <= c ? g_column[at[k]] : T(0);
     }
   }
   tile.scale_columns();
 
-  std::int32_t* pivots = !tree && panel.pivots != nullptr
-                             ? panel.pivots + static_cast<std::int64_t>(blockIdx.x) * panel.max_cols
-                             : nullptr;
-  const double drop_tolerance = pivots != nullptr ? panel.drop_tolerance : -1.0;
-  tile.factor(cols, map.rows, drop_tolerance, pivots);
+  tile.factor(cols, map.rows);
 
   const std::int64_t ld = anew(panel.a.ld);
 #pragma unroll
@@ -169,8 +162,7 @@ __global__ void __launch_bounds__(32 * window_warps, 1)
 template <class T>
 bool is_window(const Panel<Cuda, T>& panel) {
   constexpr Index few = 16;
-  return panel.staircase == nullptr && panel.pivots == nullptr && panel.task_count <= few && panel.max_cols > 8 &&
-         panel.max_rows <= 16 * window_warps;
+  return panel.task_count <= few && panel.max_cols > 8 && panel.max_rows <= 16 * window_warps;
 }
 
 template <class T>

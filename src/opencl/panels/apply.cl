@@ -6,12 +6,12 @@
 //   W = V^T C      4 x 4 elements of W per work-item in registers
 //   W = op(T) W    T from global memory, the same for neighbouring work-items
 //   C = C - V W
-// V's ones and zeros are supplied here: reflector k is 1 at its pivot row, and zero above it, below its
-// staircase, and below the diagonal of the eliminated triangles; head 0 of a tree is the identity.
+// V's ones and zeros are supplied here: reflector k is 1 in row k, and zero above it and below the diagonal of the
+// eliminated triangles; head 0 of a tree is the identity.
 //
 // WG = KP / 4 * TC / 4 (product.cl). Flops: 4 r k c + 2 k^2 c per block (r rows, k reflectors, c columns).
 // Bytes: C read twice and written once, V read twice per column tile.
-// Local memory: CHUNK * (KP + TC + 2) + KP * (TC + 1) scalars and 2 KP ints.
+// Local memory: CHUNK * (KP + TC + 2) + KP * (TC + 1) scalars.
 
 typedef struct {
   __global const REAL* data;
@@ -20,8 +20,7 @@ typedef struct {
 } Reflectors;
 
 // s_v[r * LDV + k] := V(row i0 + r of head h, k), zeros outside.
-void load_v(Reflectors v, int h, int i0, int head_rows, __local const int* s_pivot, __local const int* s_end,
-            __local REAL* s_v) {
+void load_v(Reflectors v, int h, int i0, int head_rows, __local REAL* s_v) {
   for (int e = (int)get_local_id(0); e < CHUNK * KP; e += WG) {
     const int r = e % CHUNK, k = e / CHUNK, i = i0 + r;
     REAL value = 0;
@@ -30,17 +29,16 @@ void load_v(Reflectors v, int h, int i0, int head_rows, __local const int* s_piv
         value = i == k;
       else if (TREE)
         value = i <= k ? v.data[h * v.head_step + i + k * v.ld] : 0;
-      else if (s_pivot[k] >= 0)
-        value = i == s_pivot[k] ? 1 : i > s_pivot[k] && i < s_end[k] ? v.data[i + k * v.ld] : 0;
+      else
+        value = i == k ? 1 : i > k ? v.data[i + k * v.ld] : 0;
     }
     s_v[r * LDV + k] = value;
   }
 }
 
-KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), BUFFER(pivots), MATRIX(c),
-             const long c_cols, const int inner, const int max_cols, const int transposed) {
+KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), MATRIX(c),
+             const long c_cols, const int inner, const int transposed) {
   __local REAL s_v[CHUNK * LDV], s_c[CHUNK * LDC], s_w[KP * LDC];
-  __local int s_pivot[KP], s_end[KP];
   const int id = (int)get_local_id(0), x = id / (TC / 4), y = id % (TC / 4);
   const long tiles = (c_cols + TC - 1) / TC;
   const long task_index = get_group_id(0) / tiles, c0 = get_group_id(0) % tiles * TC;
@@ -56,19 +54,12 @@ KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), 
   v.head_step = task.stride;
   v.cols = cols;
 
-  for (int k = id; k < KP; k += WG) {
-    s_pivot[k] = k >= cols ? -1 : pivots_at >= 0 ? AT(const int, pivots)[task_index * max_cols + k] : k;
-    const bool stairs = k < cols && staircase_at >= 0 && task.staircase >= 0;
-    s_end[k] = stairs ? AT(const int, staircase)[task.staircase + k] : task.rows;
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-
   REAL sum[4][4];
   for (int q = 0; q < 4; ++q)
     for (int s = 0; s < 4; ++s) sum[q][s] = 0;
   for (int h = 0; h < heads; ++h)
     for (int i0 = 0; i0 < head_rows; i0 += CHUNK) {
-      load_v(v, h, i0, head_rows, s_pivot, s_end, s_v);
+      load_v(v, h, i0, head_rows, s_v);
       for (int e = id; e < CHUNK * TC; e += WG) {
         const int r = e % CHUNK, j = e / CHUNK;
         s_c[r * LDC + j] = i0 + r < head_rows && j < here ? g_c[(long)h * task.stride + i0 + r + j * c_ld] : 0;
@@ -86,7 +77,7 @@ KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), 
 
   for (int h = 0; h < heads; ++h)
     for (int i0 = 0; i0 < head_rows; i0 += CHUNK) {
-      load_v(v, h, i0, head_rows, s_pivot, s_end, s_v);
+      load_v(v, h, i0, head_rows, s_v);
       barrier(CLK_LOCAL_MEM_FENCE);
       for (int e = id; e < CHUNK * (TC / 4); e += WG) {
         const int r = e % CHUNK, j = e / CHUNK;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor (TREE 0) and factor_tree (TREE 1): Householder QR of one block per group, with its compact-WY T;
-// kernels of Anderson, Ballard, Demmel, Keutzer (IPDPS 2011), section IV. vocabulary/kernels.hpp draws the storage.
+// kernels of Anderson, Ballard, Demmel, Keutzer (IPDPS 2011), section IV. vocabulary/panels.hpp draws the storage.
 //
 // The panel works in local memory (PANEL __local, copied in and out) or, when it does not fit, where it
 // stands (PANEL __global). Column j takes three phases, each ended by one barrier:
-//   dots    d_k = x_j . a_k below the pivot row, for every column k of the panel at once: d_j is the tail's
+//   dots    d_k = x_j . a_k below row j, for every column k of the panel at once: d_j is the tail's
 //           square, d_k (k > j) gives w_k = v_j^T a_k, and d_k (k < j) gives V_k^T v_j for T
 //   scalars the partial sums of LANES lanes are added in order; tau, beta, and the factor that makes x_j v_j
 //   update  a_k -= tau w_k v_j for k > j, and T(0:j, j) = -tau T(0:j, 0:j) V^T v_j
@@ -38,13 +38,8 @@ typedef struct {
   int first_head, first_row, end_row;
 } Tail;
 
-int column_rows(BlockTask task, __global const int* g_staircase, int j) {
-#if TREE
-  return j + 1;
-#else
-  return g_staircase ? min(g_staircase[task.staircase + j], task.rows) : task.rows;
-#endif
-}
+// Rows of column j in each head.
+#define COLUMN_ROWS(task, j) (TREE ? (j) + 1 : (task).rows)
 
 // s_partial[k * LANES + lane] := this lane's part of sum x(r) a_k(r) over the tail's rows.
 void partial_dots(Tile tile, Tail tail, int j, int cols, __local REAL* s_partial) {
@@ -60,13 +55,13 @@ void partial_dots(Tile tile, Tail tail, int j, int cols, __local REAL* s_partial
 }
 
 // a_k := a_k - tau w_k v_j for the columns k > j of the panel.
-void update_trailing(Tile tile, Tail tail, int p, int j, int cols, REAL tau, REAL scale, __local const REAL* s_dot,
+void update_trailing(Tile tile, Tail tail, int j, int cols, REAL tau, REAL scale, __local const REAL* s_dot,
                      __local const REAL* s_top) {
   const int lane = (int)get_local_id(0) % LANES;
   for (int k = j + 1 + (int)get_local_id(0) / LANES; k < cols; k += GROUPS) {
     const REAL w = tau * FMA(scale, s_dot[k], s_top[k]);
     const REAL factor = w * scale;
-    if (lane == 0) ELEMENT(tile, 0, p, k) = s_top[k] - w;
+    if (lane == 0) ELEMENT(tile, 0, j, k) = s_top[k] - w;
     for (int h = tail.first_head; h < tile.heads; ++h)
       for (int i = tail.first_row + lane; i < tail.end_row; i += LANES)
         ELEMENT(tile, h, i, k) = FMA(-factor, ELEMENT(tile, h, i, j), ELEMENT(tile, h, i, k));
@@ -86,12 +81,11 @@ void append_t(int j, REAL tau, REAL scale, __local const REAL* s_dot, __local co
 }
 
 // Scales every column by 2^-e to largest magnitude in [1/2, 1); s_exponent[j] = e, 0 for zero or not finite.
-void scale_columns(Tile tile, BlockTask task, __global const int* g_staircase, __local REAL* s_partial,
-                   __local int* s_exponent) {
+void scale_columns(Tile tile, BlockTask task, __local REAL* s_partial, __local int* s_exponent) {
   const int id = (int)get_local_id(0), lane = id % LANES;
   for (int j = id / LANES; j < task.cols; j += GROUPS) {
     REAL largest = 0;
-    const int end = column_rows(task, g_staircase, j);
+    const int end = COLUMN_ROWS(task, j);
     for (int h = 0; h < tile.heads; ++h)
       for (int i = lane; i < end; i += LANES) {
         const REAL x = fabs(ELEMENT(tile, h, i, j));
@@ -112,24 +106,21 @@ void scale_columns(Tile tile, BlockTask task, __global const int* g_staircase, _
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int j = id / LANES; j < task.cols; j += GROUPS) {
-    const int end = column_rows(task, g_staircase, j);
+    const int end = COLUMN_ROWS(task, j);
     for (int h = 0; h < tile.heads; ++h)
       for (int i = lane; i < end; i += LANES) ELEMENT(tile, h, i, j) = ldexp(ELEMENT(tile, h, i, j), -s_exponent[j]);
   }
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 }
 
-KERNEL factor(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase), BUFFER(pivots), const int inner,
-              const int max_cols, const REAL drop_tolerance, __local REAL* s_panel) {
+KERNEL factor(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), const int inner, __local REAL* s_panel) {
   __local REAL s_t[NB * NB], s_partial[NB * LANES], s_dot[NB], s_top[NB], s_scale[NB], s_step[3];
-  __local int s_exponent[NB], s_r_rows[NB], s_end[NB], s_kept;
+  __local int s_exponent[NB];
   const int id = (int)get_local_id(0), lane = id % LANES;
   BlockTask task = AT(const BlockTask, tasks)[get_group_id(0)];
   if (!WANTED) task.rows = task.cols = 0;
   __global REAL* g_block = AT(REAL, a) + task.matrix * a_stride + task.row + task.col * a_ld;
   __global REAL* g_t = AT(REAL, t) + task.t;
-  __global const int* g_staircase = staircase_at >= 0 && task.staircase >= 0 ? AT(const int, staircase) : 0;
-  __global int* g_pivots = pivots_at >= 0 ? AT(int, pivots) + get_group_id(0) * (long)max_cols : 0;
 
   const int heads = HEADS(task), head_rows = HEAD_ROWS(task), cols = task.cols;
   Tile tile;
@@ -140,7 +131,7 @@ KERNEL factor(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase),
   tile.head_step = head_rows;
   tile.ld = (heads * head_rows) | 1;
   for (int j = id / LANES; j < cols; j += GROUPS) {
-    const int end = column_rows(task, g_staircase, j);
+    const int end = COLUMN_ROWS(task, j);
     for (int h = 0; h < heads; ++h)
       for (int i = lane; i < head_rows; i += LANES)
         ELEMENT(tile, h, i, j) = i < end ? g_block[(long)h * task.stride + i + j * a_ld] : 0;
@@ -151,15 +142,14 @@ KERNEL factor(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase),
   tile.head_step = task.stride;
   tile.ld = a_ld;
 #endif
-  scale_columns(tile, task, g_staircase, s_partial, s_exponent);
+  scale_columns(tile, task, s_partial, s_exponent);
 
-  int p = 0;  // pivot row of the next reflector
   for (int j = 0; j < cols; ++j) {
-    const bool rows_left = p < head_rows;
+    const bool rows_left = j < head_rows;
     Tail tail;
     tail.first_head = TREE;
-    tail.first_row = TREE ? 0 : p + 1;
-    tail.end_row = TREE ? j + 1 : max(column_rows(task, g_staircase, j), min(p + 1, task.rows));
+    tail.first_row = TREE ? 0 : j + 1;
+    tail.end_row = COLUMN_ROWS(task, j);
     if (rows_left) partial_dots(tile, tail, j, cols, s_partial);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int k = id; k < cols; k += WG) {
@@ -167,7 +157,7 @@ KERNEL factor(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase),
       if (rows_left)
         for (int l = 0; l < LANES; ++l) dot += s_partial[k * LANES + l];
       s_dot[k] = dot;
-      s_top[k] = rows_left && (!TREE || k >= j) ? ELEMENT(tile, 0, p, k) : 0;
+      s_top[k] = rows_left && (!TREE || k >= j) ? ELEMENT(tile, 0, j, k) : 0;
       if (k == j) {
         const REAL alpha = s_top[j];
         REAL beta = alpha, tau = 0, scale = 0;
@@ -179,32 +169,25 @@ KERNEL factor(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), BUFFER(staircase),
         s_step[0] = beta;
         s_step[1] = tau;
         s_step[2] = scale;
-        const bool dropped = g_pivots && drop_tolerance >= 0 && ldexp(fabs(beta), s_exponent[j]) <= drop_tolerance;
-        s_kept = rows_left && !dropped;
       }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    const bool kept = s_kept;
-    const REAL tau = kept ? s_step[1] : 0, scale = kept ? s_step[2] : 0;
-    if (tau != 0) update_trailing(tile, tail, p, j, cols, tau, scale, s_dot, s_top);
+    const REAL tau = rows_left ? s_step[1] : 0, scale = rows_left ? s_step[2] : 0;
+    if (tau != 0) update_trailing(tile, tail, j, cols, tau, scale, s_dot, s_top);
     append_t(j, tau, scale, s_dot, s_top, s_scale, s_t);
     if (id == 0) {
-      if (kept) ELEMENT(tile, 0, p, j) = s_step[0];
+      if (rows_left) ELEMENT(tile, 0, j, j) = s_step[0];
       s_scale[j] = scale;
-      s_r_rows[j] = kept ? p + 1 : p;
-      s_end[j] = tail.end_row;
-      if (g_pivots) g_pivots[j] = kept ? p : -1;
     }
-    p += kept;
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   }
 
-  // R unscaled, v scaled; nothing is written below a column's staircase or below the eliminated triangles.
+  // R unscaled, v scaled; nothing is written below the eliminated triangles' diagonals.
   for (int j = id / LANES; j < cols; j += GROUPS)
     for (int h = 0; h < heads; ++h)
-      for (int i = lane; i < s_end[j]; i += LANES) {
+      for (int i = lane; i < COLUMN_ROWS(task, j); i += LANES) {
         const REAL x = ELEMENT(tile, h, i, j);
-        const REAL value = h == 0 && i < s_r_rows[j] ? ldexp(x, s_exponent[j]) : s_scale[j] == 0 ? 0 : x * s_scale[j];
+        const REAL value = h == 0 && i <= j ? ldexp(x, s_exponent[j]) : s_scale[j] == 0 ? 0 : x * s_scale[j];
         g_block[(long)h * task.stride + i + j * a_ld] = value;
       }
   FOR_EACH(e, cols * cols) {

@@ -16,7 +16,7 @@ constexpr int chunk_rows = 16;  // CHUNK of apply.cl
 template <class T>
 std::int64_t factor_bytes(int work_group) {
   const int lanes = std::min(work_group, 16);
-  return sizeof(T) * panel_cols * (panel_cols + lanes + 4) + 3 * panel_cols * sizeof(std::int32_t) + 512;
+  return sizeof(T) * panel_cols * (panel_cols + lanes + 4) + panel_cols * sizeof(std::int32_t) + 512;
 }
 
 // Work-items for one block: on a GPU enough to have about 16 elements each. A CPU runs a group on one core,
@@ -64,9 +64,8 @@ void factor_panel(const Queue& queue, const Panel<OpenCL, T>& panel, bool tree) 
   defines.emplace_back("PANEL", local ? "__local" : "__global");
   defines.emplace_back("PANEL_IS_LOCAL", local ? "1" : "0");
   const Index tile = local ? (panel.max_rows | 1) * Index{panel.max_cols} * static_cast<Index>(sizeof(T)) : 16;
-  queue.device().launch(queue.device().kernel({"task.cl", "factor.cl"}, "factor", defines), panel.task_count, work_group,
-                  queue.condition(), panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, panel.inner, panel.max_cols,
-                  static_cast<T>(panel.drop_tolerance), LocalBytes{tile});
+  queue.device().launch(queue.device().kernel({"task.cl", "factor.cl"}, "factor", defines), panel.task_count,
+                        work_group, queue.condition(), panel.a, panel.t, panel.tasks, panel.inner, LocalBytes{tile});
 }
 
 template <class T>
@@ -78,11 +77,11 @@ void apply_panel(const Queue& queue, const Apply<OpenCL, T>& apply, bool tree) {
   const bool gpu = queue.device().is_gpu();  // on a CPU fewer programs to build matter more than the best tile
   const int padded = panel.max_cols <= 8 ? 8 : panel.max_cols <= 16 && gpu ? 16 : 32;
   const auto local_bytes = [&](int cols) {
-    return static_cast<std::int64_t>(sizeof(T)) * (chunk_rows * (padded + cols + 2) + padded * (cols + 1)) +
-           2 * padded * 4 + 512;
+    return static_cast<std::int64_t>(sizeof(T)) * (chunk_rows * (padded + cols + 2) + padded * (cols + 1)) + 512;
   };
   int cols = apply.c.cols > 16 && gpu ? 64 : 16;
-  while (cols > 4 && (local_bytes(cols) > queue.device().local_bytes() || padded * cols / 16 > queue.device().work_group(1024)))
+  while (cols > 4 &&
+         (local_bytes(cols) > queue.device().local_bytes() || padded * cols / 16 > queue.device().work_group(1024)))
     cols /= 2;
   const int work_group = padded * cols / 16;
   Defines defines = real_defines<T>(work_group);
@@ -90,9 +89,9 @@ void apply_panel(const Queue& queue, const Apply<OpenCL, T>& apply, bool tree) {
   defines.emplace_back("KP", std::to_string(padded));
   defines.emplace_back("TC", std::to_string(cols));
   const Index tiles = (apply.c.cols + cols - 1) / cols;
-  queue.device().launch(queue.device().kernel({"task.cl", "product.cl", "apply.cl"}, "apply", defines), panel.task_count * tiles,
-                  work_group, queue.condition(), panel.a, panel.t, panel.tasks, panel.staircase, panel.pivots, apply.c,
-                  apply.c.cols, panel.inner, panel.max_cols, static_cast<int>(apply.op == Op::transpose));
+  queue.device().launch(queue.device().kernel({"task.cl", "product.cl", "apply.cl"}, "apply", defines),
+                        panel.task_count * tiles, work_group, queue.condition(), panel.a, panel.t, panel.tasks, apply.c,
+                        apply.c.cols, panel.inner, static_cast<int>(apply.op == Op::transpose));
 }
 
 }  // namespace
@@ -126,17 +125,17 @@ void reconstruct(const Queue& queue, const Reconstruct<OpenCL, T>& r) {
                 " bytes");
   if (b == 0) return;
   const int work_group = queue.device().work_group(queue.device().is_gpu() ? 256 : 64);
-  queue.device().launch(queue.device().kernel({"reconstruct.cl"}, "reconstruct", real_defines<T>(work_group)), r.panel.count,
-                  work_group, queue.condition(), r.q1, r.r, r.panel, r.t, r.u_inverse, static_cast<int>(b),
-                  LocalBytes{2 * b * static_cast<Index>(sizeof(T))});
+  queue.device().launch(queue.device().kernel({"reconstruct.cl"}, "reconstruct", real_defines<T>(work_group)),
+                        r.panel.count, work_group, queue.condition(), r.q1, r.r, r.panel, r.t, r.u_inverse,
+                        static_cast<int>(b), LocalBytes{2 * b * static_cast<Index>(sizeof(T))});
 }
 
-#define QRANE_INSTANTIATE(T)                                                \
-  template int max_block_rows<T>(const Device&); \
-  template void factor(const Queue&, const Panel<OpenCL, T>&);                     \
-  template void factor_tree(const Queue&, const Panel<OpenCL, T>&);                \
-  template void apply_qt_h(const Queue&, const Apply<OpenCL, T>&);                 \
-  template void apply_qt_tree(const Queue&, const Apply<OpenCL, T>&);              \
+#define QRANE_INSTANTIATE(T)                                          \
+  template int max_block_rows<T>(const Device&);                      \
+  template void factor(const Queue&, const Panel<OpenCL, T>&);        \
+  template void factor_tree(const Queue&, const Panel<OpenCL, T>&);   \
+  template void apply_qt_h(const Queue&, const Apply<OpenCL, T>&);    \
+  template void apply_qt_tree(const Queue&, const Apply<OpenCL, T>&); \
   template void reconstruct(const Queue&, const Reconstruct<OpenCL, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

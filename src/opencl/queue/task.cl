@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tile kernels share: the task descriptor, laid out as vocabulary/kernels.hpp has it.
+// What the tile kernels share: the task descriptor, laid out as vocabulary/panels.hpp has it.
 typedef struct {
   long row;
   long t;
-  int matrix, rows, stride, col, cols, staircase;
+  int matrix, rows, stride, col, cols;
 } BlockTask;
 
 // A block is `heads` groups of rows. Contiguous blocks are one head; in a tree each head is a triangle.

@@ -329,4 +329,29 @@ Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, 
                                        : analyze_by<Index>(pattern, options, may_pivot, gpu);
 }
 
+template <class T>
+Symbolic analyze_again(const Symbolic& s, const T* user_values, double tolerance, bool gpu) {
+  std::vector<Index> rows(s.user_entries), cols(s.user_entries);
+  s.for_each_row([&](Index k, Index first, Index last, auto column) {
+    const bool plain = s.gather_begin.empty();
+    for (Index p = first; p < last; ++p)
+      for (Index q = plain ? p : s.gather_begin[p]; q < (plain ? p + 1 : s.gather_begin[p + 1]); ++q) {
+        rows[s.gather[q]] = s.row_perm[k];
+        cols[s.gather[q]] = s.col_perm[column(p)];
+      }
+  });
+  AnalyzeOptions options;
+  options.ordering = Ordering::given;
+  options.permutation = s.col_perm.data();
+  const auto fit = [&](const Index* entries, Index count) {
+    T sum{};
+    for (Index k = 0; k < count; ++k) sum += user_values[entries[k]];
+    return std::abs(static_cast<double>(sum)) > tolerance;
+  };
+  return analyze_pattern(by_triplets<T>(s.rows, s.cols, s.user_entries, rows.data(), cols.data(), user_values), options,
+                         fit, gpu);
+}
+template Symbolic analyze_again(const Symbolic&, const float*, double, bool);
+template Symbolic analyze_again(const Symbolic&, const double*, double, bool);
+
 }  // namespace qrane::sparse

@@ -190,4 +190,8 @@ using SingletonTest = std::function<bool(const Index* user_entries, Index count)
 Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
                          bool gpu, bool wide = false);
 
+/// The same pattern and order of columns, without singletons whose pivots are at most the tolerance.
+template <class T>
+Symbolic analyze_again(const Symbolic& symbolic, const T* user_values, double tolerance, bool gpu);
+
 }  // namespace qrane::sparse

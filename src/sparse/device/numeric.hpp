@@ -86,7 +86,7 @@ class DeviceNumeric final : public Factors<T> {
   Backend backend() const override { return backend_from_string(B::name); }
   Index moved_bytes() const override { return moved_bytes_; }
   int stages() const override { return memory_.plan.stages(); }
-  DeviceUses<T>* device_uses() override {
+  FactorUses<T>* device_uses() override {
     if (planned_rhs_ < 0 || !memory_.reaches_r() || !fits_solve_lists(*symbolic_)) return nullptr;
     if (!uses_) {
       const Index limit = options_.memory_limit_bytes;
@@ -153,7 +153,7 @@ class DeviceNumeric final : public Factors<T> {
     if (!options_.keep_q || q_on_host_) return;
     if (!memory_.plan.staged()) {
       bytes_ += memory_.make_room_for_q(queue_);
-      download_later(queue_, memory_.storage(), memory_.host_images(), memory_.plan.storage_size);
+      queue_.download_later(memory_.storage(), memory_.host_images(), memory_.plan.storage_size);
       queue_.synchronize();
     }
     results_.fetch_panels(queue_, tables_.fronts, memory_, stored_);
@@ -188,7 +188,7 @@ class DeviceNumeric final : public Factors<T> {
     fronts.exponents = exponents_.empty() ? Pointer<std::int32_t>{} : tables_.exponents;
     upload(rhs, fronts.rhs, symbolic_->rows * fronts.rhs_cols);
     fronts.tolerance = tolerance_;
-    if constexpr (DeviceRounds<B, T>::records) {
+    if (B::records) {
       upload(&tolerance_, tables_.tolerance, 1);
       fronts.device_tolerance = tables_.tolerance;
     }

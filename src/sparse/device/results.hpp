@@ -85,7 +85,7 @@ class DeviceResults {
         memory_ = HostMemory<B, U>(queue, count);
         room_ = count;
       }
-      if (count > 0) download_later(queue, source, memory_.data(), count);
+      if (count > 0) queue.download_later(source, memory_.data(), count);
       bytes += count * static_cast<Index>(sizeof(U));
       return memory_.data();
     }

@@ -19,11 +19,6 @@ class DeviceRounds {
  public:
   using Queue = typename B::Queue;
 
-  /// The queue can keep its work and do it again.
-  static constexpr bool records = requires(Queue & q) {
-    q.recorded([](Queue&) {});
-  };
-
   explicit DeviceRounds(const Queue& queue) : lanes_(queue) {}
 
   /// Before the first run, whenever the memory has a new plan.
@@ -36,23 +31,20 @@ class DeviceRounds {
   /// run(), or the recording of it, which the device goes through without the host.
   Index run_recorded(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q) {
     ++runs_;
-    if constexpr (records)
-      if (is_recorded(tables)) {
-        lanes_.main().replay(recording_);
-        return moved_;
-      }
+    if (is_recorded(tables)) {
+      lanes_.main().replay(recording_);
+      return moved_;
+    }
     return run(tables, memory, keep_q, [](Index) {});
   }
   /// While the device is busy with a plan's second run: records it for those to come.
   void record(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q) {
-    if constexpr (records) {
-      if (runs_ < 2 || is_recorded(tables)) return;
-      recording_ = lanes_.main().recorded([&](Queue& main) {
-        DeviceLanes<B> lanes(main, lanes_);
-        run(lanes, tables, memory, keep_q, [](Index) {});
-      });
-      recorded_scaled_ = tables.fronts.exponents != nullptr;
-    }
+    if (runs_ < 2 || is_recorded(tables)) return;
+    recording_ = lanes_.main().recorded([&](Queue& main) {
+      DeviceLanes<B> lanes(main, lanes_);
+      run(lanes, tables, memory, keep_q, [](Index) {});
+    });
+    recorded_scaled_ = static_cast<bool>(tables.fronts.exponents);
   }
 
   /// after(round) is called when a round has been queued. Returns the bytes that are copied; when the queue is done, so
@@ -123,7 +115,7 @@ class DeviceRounds {
         ins.follow(urgent);
         ins.follow(outs);
         for (; in != plan.ins.end() && in->round == r + 1; ++in)
-          upload_later(ins, memory.host_blocks() + in->host, memory.storage() + in->device, counted(in->count));
+          ins.upload_later(memory.host_blocks() + in->host, memory.storage() + in->device, counted(in->count));
       }
       if (beside) main.follow(urgent);
       for (Index l = first; l < last; ++l) {
@@ -152,30 +144,22 @@ class DeviceRounds {
     return elements;
   }
   void send(Queue& outs, const DeviceMemory<B, T>& memory, const StagedCopy& copy, T* host) {
-    download_later(outs, memory.storage() + copy.device, host + copy.host, counted(copy.count));
+    outs.download_later(memory.storage() + copy.device, host + copy.host, counted(copy.count));
   }
   /// R's elements up to there, if they are that many.
   void send_r(Lanes& lanes, const DeviceMemory<B, T>& memory, Index until, Index least) {
     if (until - r_sent_ < least) return;
-    download_later(lanes.after_all(), memory.r() + r_sent_, memory.host_r() + r_sent_, counted(until - r_sent_));
+    lanes.after_all().download_later(memory.r() + r_sent_, memory.host_r() + r_sent_, counted(until - r_sent_));
     r_sent_ = until;
   }
 
   bool is_recorded(const DeviceTables<B, T>& tables) const {
-    return recording_ && recorded_scaled_ == (tables.fronts.exponents != nullptr);
-  }
-
-  template <class Q>
-  static auto recording_type() {
-    if constexpr (records)
-      return typename Q::Recording{};
-    else
-      return 0;
+    return recording_ && recorded_scaled_ == static_cast<bool>(tables.fronts.exponents);
   }
 
   Lanes lanes_;
   Index moved_ = 0, r_sent_ = 0;
-  decltype(recording_type<Queue>()) recording_{};
+  typename Queue::Recording recording_{};
   bool recorded_scaled_ = false;  // with exponents of columns
   Index runs_ = 0;                // of this plan
 };

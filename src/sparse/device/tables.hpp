@@ -66,8 +66,7 @@ class DeviceTables {
       case FrontStep::narrow:
       case FrontStep::closing:
       case FrontStep::wide: return update_fronts(queue, fronts, tasks(updates_));
-      case FrontStep::pair:
-        update_fronts_pair(queue, fronts, tasks(updates_));
+      case FrontStep::pair: update_fronts_pair(queue, fronts, tasks(updates_));
     }
   }
 
@@ -140,7 +139,7 @@ class DeviceTables {
     fronts.values = carver.template take<T>(s.entries);
     tolerance = carver.template take<double>(1);
     exponents = carver.template take<std::int32_t>(s.cols);
-    fronts.rhs = carver.template take<T>(s.rows * fronts.rhs_cols);
+    fronts.rhs = carver.template take<T>(backend::elements_of<T>(s.rows, fronts.rhs_cols));
     fronts.states = carver.template take<backend::FrontState>(s.front_count());
     fronts.panels = carver.template take<backend::FrontPanelState>(plan.panels_size);
     fronts.stair = carver.template take<std::int32_t>(columns);
