@@ -18,7 +18,7 @@ if(QRANE_WITH_CUDA)
   target_link_libraries(c_interface_batch_test PRIVATE CUDA::cudart_static)
 endif()
 
-foreach(name c_interface c_interface_batch c_interface_update c_interface_sparse c_interface_device)
+foreach(name c_interface c_interface_batch c_interface_update c_interface_sparse c_interface_svd c_interface_device)
   foreach(backend cpu opencl cuda)
     if(name STREQUAL "c_interface_device" AND backend STREQUAL "cpu")  # it is about device memory
       continue()

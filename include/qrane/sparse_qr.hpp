@@ -21,6 +21,7 @@
 #include <qrane/context.hpp>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
+#include <qrane/solution.hpp>
 
 namespace qrane::detail {
 template <class T>
@@ -262,7 +263,8 @@ QRANE_API Processor processor_from_string(const std::string& name);
 
 template <class T>
 struct FactorOptions {
-  double tolerance = -1;    ///< a column whose part below the rows that are taken is at most this long is dropped
+  double absolute_tolerance =
+      -1;                   ///< a column whose part below the rows that are taken is at most this long is dropped
                             ///< (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's default;
                             ///< in float 20 (m + n)^(1/2) eps max_j ||a_j||, since (m + n) eps nears 1
   bool detect_rank = true;  ///< false: no column is dropped
@@ -289,11 +291,11 @@ struct FactorFacts {
   double seconds = 0;  ///< the last factor or refactor, values to R
   double flops = 0;    ///< the analysis's count
   Index rank = 0;
-  double tolerance = 0;     ///< columns were dropped at or below; < 0: none was
-  double dropped_norm = 0;  ///< Euclidean norm of all that was dropped
-  Index peak_bytes = 0;     ///< where it ran: on a device all that it takes there
-  Index bytes = 0;          ///< held now: R, Q and memory for refactor
-  Index moved_bytes = 0;    ///< between host and device
+  double absolute_tolerance = 0;  ///< columns were dropped at or below; < 0: none was
+  double dropped_norm = 0;        ///< Euclidean norm of all that was dropped
+  Index peak_bytes = 0;           ///< where it ran: on a device all that it takes there
+  Index bytes = 0;                ///< held now: R, Q and memory for refactor
+  Index moved_bytes = 0;          ///< between host and device
   int stages = 1;  ///< 1, and one for each contribution block, of those below one front and one above the other,
                    ///< that went to host memory and came back because the device had no room for it
   bool analyzed_again = false;  ///< a singleton's pivot was too small for the tolerance: without such singletons
@@ -306,15 +308,6 @@ struct SparseMatrix {
   std::vector<Index> pointers;     ///< cols + 1
   std::vector<Index> row_indices;  ///< pointers[cols]
   std::vector<T> values;
-};
-
-template <class T>
-struct SparseSolution {
-  Matrix<T> x;     ///< where the right-hand side lives
-  Index rank = 0;  ///< < full: A is rank-deficient to the tolerance, and x is basic: zero in the dropped columns
-  Index full = 0;  ///< min(m, n)
-  std::vector<double> residual_norms;  ///< ||b - A x||_2 for every column
-  bool deficient() const { return rank < full; }
 };
 
 /// A P = Q [R; 0] of an m x n matrix. Move-only; shares the analysis.
@@ -341,12 +334,12 @@ class QRANE_API Factor {
 
   /// Least squares, min ||A x - b|| for every column of b, m x any. Without Q through R^T R x = A^T b, refined once
   /// (corrected semi-normal equations): as good as with Q while the condition number's square times eps is small.
-  SparseSolution<T> solve(MatrixView<const T> b) const;
+  Solution<T> solve(MatrixView<const T> b) const;
   /// The same for options.rhs, from Q^T rhs; throws Error{unavailable} without rhs.
-  SparseSolution<T> solve() const;
+  Solution<T> solve() const;
   /// The solution of A^T x = b, b n x any, that has the least norm: with A the transpose of a wide matrix, its
   /// underdetermined system. Equations of dropped columns are left out. Throws Error{unavailable} with KeepQ::discard.
-  SparseSolution<T> solve_transposed(MatrixView<const T> b) const;
+  Solution<T> solve_transposed(MatrixView<const T> b) const;
 
   /// Factors other values of the same pattern with the same options, in the memory that is there. The same bits as
   /// factor gives. After an exception the old factorization is gone and only refactor may be called.
@@ -363,7 +356,7 @@ struct RefineOptions {
   int max_iterations = 200;  ///< each costs two products with A and two triangular solves
 };
 
-struct RefinedSolution : SparseSolution<double> {
+struct RefinedSolution : Solution<double> {
   int iterations = 0;  ///< of the column that took most
   bool converged =
       true;  ///< false for a column whose residual still had more of A's range in it than rounding explains
@@ -381,8 +374,9 @@ QRANE_API RefinedSolution refine(const Context& context, const Factor<T>& factor
 
 /// A in one call: least squares, or of least norm where A is wide (by QR of A^T). Throws as analyze, factor and solve.
 template <class T>
-QRANE_API SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, MatrixView<const T> b,
-                                          const AnalyzeOptions& analyze_options = {},
-                                          const FactorOptions<T>& factor_options = {});
+QRANE_API Solution<T> least_squares(const Context& context, const SparseView<T>& a,
+                                    std::type_identity_t<MatrixView<const T>> b,
+                                    const AnalyzeOptions& analyze_options = {},
+                                    const FactorOptions<T>& factor_options = {});
 
 }  // namespace qrane::sparse

@@ -28,7 +28,8 @@ void check_view(const char* name, const MatrixView<T>& v) {
   const bool row_major = v.layout == Layout::row_major;
   const Index least = row_major ? v.cols : v.rows;
   check(v.ld >= least || v.rows == 0 || v.cols == 0, code, name, ": leading dimension ld = ", v.ld, " is smaller than ",
-        row_major ? "cols = " : "rows = ", least);
+        row_major ? "cols = " : "rows = ", least,
+        !row_major && v.ld == v.cols ? "; for row-major data name Layout::row_major, or take MatrixView::row_major" : "");
   const Index outer = std::max<Index>(1, row_major ? v.rows : v.cols);
   check(backend::addressable(v.ld, outer, 1, sizeof(T)), code, name, ": a ",
         v.rows, " x ", v.cols, " matrix with ld = ", v.ld, " overflows 64-bit sizes");
