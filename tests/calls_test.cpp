@@ -10,10 +10,12 @@
 
 #include <qrane/qrane.hpp>
 #if __has_include(<Eigen/Core>)
+#include <Eigen/QR>
+
 #include <qrane/eigen.hpp>
 #endif
 
-#include "support/random.hpp"
+#include "support/hostile.hpp"
 #include "support/measures.hpp"
 
 namespace qrane::test {

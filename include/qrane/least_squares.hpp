@@ -8,7 +8,7 @@
 namespace qrane {
 
 struct LeastSquaresOptions {
-  SolveOptions solve;                          ///< tolerance, and what to do about rank deficiency
+  SolveOptions solve{};                        ///< tolerance, and what to do about rank deficiency
   Algorithm algorithm = Algorithm::automatic;  ///< any but cholesky_qr, which keeps no reflectors
   bool check_finite = false;  ///< refuse NaN and Inf in A or b, naming the first (waits for the device)
 };

@@ -38,7 +38,7 @@ struct RobustPcaOptions {
   Algorithm algorithm = Algorithm::automatic;
   bool check_finite = false;  ///< refuse NaN and Inf, naming the first (waits for the device)
   /// Called after every iteration; returning false stops with what there is (converged = false).
-  std::function<bool(const RobustPcaProgress&)> on_iteration;
+  std::function<bool(const RobustPcaProgress&)> on_iteration{};
 };
 
 template <class T>
