@@ -56,23 +56,23 @@ QRANE_API const char* to_string(Stage stage);
 QRANE_API Algorithm algorithm_from_string(const std::string& name);
 QRANE_API QForm q_form_from_string(const std::string& name);
 
-struct Options {
-  Algorithm algorithm = Algorithm::automatic;
-  QForm q = QForm::implicit;
-  bool check_finite = false;  ///< refuse NaN and Inf, naming the first (waits for the device)
-  // 0 means: from the tuned table. For experiments and tests; illegal values are refused.
+/// For experiments and tests. 0: from the tuned table. Illegal values are refused.
+struct ExpertOptions {
   std::int64_t block_rows = 0;  ///< rows of a leaf of the tree
   int arity = 0;                ///< triangles combined by one node of the tree
   int panel_cols = 0;           ///< columns of a panel
   PanelKind panel_kind = PanelKind::automatic;
 };
 
-/// The decisions made for one shape on one device, before any number is touched.
-struct Plan {
-  Index rows = 0, cols = 0, count = 1;  ///< shape of each matrix, matrices in the batch
-  int scalar_bytes = 8;
-  Algorithm algorithm = Algorithm::automatic;  ///< never automatic once planned
+struct Options {
+  Algorithm algorithm = Algorithm::automatic;
   QForm q = QForm::implicit;
+  bool check_finite = false;  ///< refuse NaN and Inf, naming the first (waits for the device)
+  ExpertOptions expert{};
+};
+
+/// The block sizes and limits of a plan, for those who tune or study it. They may change between versions.
+struct PlanDetails {
   int panel_cols = 0;       ///< columns of a panel
   int block_cols = 0;       ///< blocked: columns whose panels update the trailing matrix together
   int inner = 0;            ///< columns of one compact-WY group inside a panel
@@ -83,10 +83,19 @@ struct Plan {
   bool small = false;       ///< householder: each matrix whole, in one launch
   int passes = 0;           ///< most Gram-and-multiply passes of cholesky_qr, or of blocked's panels (0: by TSQR)
   Index sketch_rows = 0;    ///< rows of the sketch that cholesky_qr starts from where the first pass fails; 0: none
+};
+
+/// The decisions made for one shape on one device, before any number is touched.
+struct Plan {
+  Index rows = 0, cols = 0, count = 1;  ///< shape of each matrix, matrices in the batch
+  int scalar_bytes = 8;
+  Algorithm algorithm = Algorithm::automatic;  ///< never automatic once planned
+  QForm q = QForm::implicit;
   std::int64_t workspace_bytes = 0;  ///< device memory it takes: results, reflectors, scratch
   double flops = 0;                  ///< canonical: 2 m n^2 - 2 n^3 / 3 for m >= n (per matrix times count)
-  std::string reason;                ///< the rule that decided on the algorithm
-  std::string tuning;                ///< where the block sizes and crossovers came from
+  PlanDetails expert{};
+  std::string reason;  ///< the rule that decided on the algorithm
+  std::string tuning;  ///< where the block sizes and crossovers came from
 
   /// Some lines for people: algorithm and why, tuned parameters, tree, block sizes, workspace, predicted flops and
   /// bytes.
@@ -251,7 +260,8 @@ QRANE_API QR<T> qr(const Context& context, std::type_identity_t<MatrixView<const
 template <class T>
 QRANE_API QR<T> qr_in_place(const Context& context, std::type_identity_t<MatrixView<T>> a, const Options& options = {});
 template <class T>
-QRANE_API BatchQR<T> qr(const Context& context, std::type_identity_t<BatchView<const T>> a, const Options& options = {});
+QRANE_API BatchQR<T> qr(const Context& context, std::type_identity_t<BatchView<const T>> a,
+                        const Options& options = {});
 
 /// Factors a copy of A, m x n (LAPACK name: geqrf). A is a MatrixView, Matrix or std::span, in host or device memory.
 /// Throws Error{invalid_argument} for views and options that make no sense, Error{not_finite} with check_finite,

@@ -128,14 +128,19 @@ struct Amalgamation {
   static constexpr Amalgamation for_gpu() { return {3e5, 100, 1, {8, 32, 96}, {0.6, 0.3, 0.2}, 0.2}; }
 };
 
+/// For experiments and tests.
+struct AnalyzeExpertOptions {
+  /// Empty: Amalgamation::for_gpu() where the context's device is a GPU and the problem large enough for it, else
+  /// Amalgamation{}.
+  std::optional<Amalgamation> amalgamation{};
+};
+
 struct AnalyzeOptions {
   Ordering ordering = Ordering::automatic;
   Indices permutation;             ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
   bool singletons = true;          ///< take columns with a single entry out first, with their rows, again and again
   double singleton_tolerance = 0;  ///< with values: entries of at most this magnitude are no singletons' pivots
-  /// Without: Amalgamation::for_gpu() where the context's device is a GPU and the problem large enough for it, else
-  /// Amalgamation{}.
-  std::optional<Amalgamation> amalgamation;
+  AnalyzeExpertOptions expert{};
 };
 
 /// What one ordering would cost.

@@ -42,7 +42,8 @@ class QRStateOf final : public BatchState<T> {
     rank_.reset();
     where_ = a.first.memory;
     dense::check_batch("A", a);
-    if (p.small && dense::has_device_table<B>(a) && !options_.check_finite && a.first.layout == Layout::column_major) {
+    if (p.expert.small && dense::has_device_table<B>(a) && !options_.check_finite &&
+        a.first.layout == Layout::column_major) {
       f_.run_table(a.pointers, a.first.ld);
       return;
     }
@@ -253,8 +254,8 @@ class QRStateOf final : public BatchState<T> {
     Mat target = f_.v();
     if (!f_.keeps_reflectors()) {
       if (staging_.bytes() == 0)
-        staging_ = dense::Buffer<B>(
-            f_.queue(), backend::bytes_of(std::max<Index>(first.rows, 1), first.cols, a.count, sizeof(T)));
+        staging_ = dense::Buffer<B>(f_.queue(),
+                                    backend::bytes_of(std::max<Index>(first.rows, 1), first.cols, a.count, sizeof(T)));
       const Index ld = std::max<Index>(first.rows, 1);
       target = {staging_.template as<T>(), first.rows, first.cols, ld, ld * first.cols, a.count};
     }

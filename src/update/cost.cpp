@@ -80,7 +80,7 @@ QRPrice qr_price(const plan::DeviceProfile& device, Index rows, Index cols, QFor
   price.flops = cost.flops;
   price.bytes = cost.bytes;
   // a small matrix is factored by one warp; an explicit Q is formed panel by panel, too
-  const double columns = static_cast<double>(std::min(rows, cols)) * (plan.small ? 0.1 : 1) *
+  const double columns = static_cast<double>(std::min(rows, cols)) * (plan.expert.small ? 0.1 : 1) *
                          (form == QForm::thin || form == QForm::full ? 1.4 : 1);
   price.ms = (cost.flops / (t.gemm_gflops * 1e6) + cost.bytes / (t.copy_gbytes * 1e6) + columns * t.column_ns * 1e-6 +
               4 * t.step_ns * 1e-6) *

@@ -132,7 +132,7 @@ int get_r(const char* function, const qrane_sparse_factor* handle, Index* pointe
 }
 
 template <class T>
-void write(const qrane_sparse_factor& handle, const Solution<T>& solution, const MatrixOf<T>* x,
+void write(const qrane_sparse_factor& handle, const qrane::Solution<T>& solution, const MatrixOf<T>* x,
            qrane_sparse_solution* info, double* norms) {
   const MatrixView<T> target = view_of<T>(handle.context, x, "x");
   check_shape("x", target.rows, target.cols, solution.x.rows(), solution.x.cols());
