@@ -65,20 +65,20 @@ Reference reflectors(const PanelCase<T>& p, std::size_t index) {
 /// C := op(Q) C for one block, Q = prod_g (I - V_g T_g V_g^T) as the panel stores it.
 template <class T>
 void apply_reference(const PanelCase<T>& p, std::size_t index, const Reference& v, bool transpose, Reference& c) {
-  const Index cols = v.cols, groups = p.expert.inner > 0 ? (cols + p.expert.inner - 1) / p.expert.inner : 0;
+  const Index cols = v.cols, groups = p.inner > 0 ? (cols + p.inner - 1) / p.inner : 0;
   for (Index step = 0; step < groups; ++step) {
-    const Index g = transpose ? step : groups - 1 - step, k0 = g * p.expert.inner,
-                k1 = std::min(cols, k0 + p.expert.inner);
+    const Index g = transpose ? step : groups - 1 - step, k0 = g * p.inner,
+                k1 = std::min(cols, k0 + p.inner);
     Reference w(k1 - k0, c.cols), tw(k1 - k0, c.cols);
     for (Index j = 0; j < c.cols; ++j)
       for (Index k = k0; k < k1; ++k)
         for (Index i = 0; i < c.rows; ++i) w(k - k0, j) += v(i, k) * c(i, j);
-    const Index t0 = p.tasks[index].t + g * p.expert.inner * p.expert.inner;
+    const Index t0 = p.tasks[index].t + g * p.inner * p.inner;
     for (Index j = 0; j < c.cols; ++j)
       for (Index k = 0; k < k1 - k0; ++k)
         for (Index l = transpose ? 0 : k; l < (transpose ? k + 1 : k1 - k0); ++l)
           tw(k, j) +=
-              Wide(p.t[static_cast<std::size_t>(t0 + (transpose ? l + k * p.expert.inner : k + l * p.expert.inner))]) *
+              Wide(p.t[static_cast<std::size_t>(t0 + (transpose ? l + k * p.inner : k + l * p.inner))]) *
               w(l, j);
     for (Index j = 0; j < c.cols; ++j)
       for (Index i = 0; i < c.rows; ++i)
@@ -136,7 +136,7 @@ auto run_factor(Fixture& fixture, typename Fixture::Queue& queue, PanelCase<T>& 
   panel.task_count = static_cast<Index>(p.tasks.size());
   panel.max_rows = p.max_rows;
   panel.max_cols = p.max_cols;
-  panel.inner = static_cast<std::int32_t>(p.expert.inner);
+  panel.inner = static_cast<std::int32_t>(p.inner);
   if (p.tree)
     factor_tree(queue, panel);
   else

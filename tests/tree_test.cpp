@@ -51,13 +51,13 @@ std::vector<BlockTask> tasks_of(const Schedule& s, const Level& level, Index mat
 TEST(Tree, PanelsCoverTheColumnsFromTheDiagonalDown) {
   for (const Problem& p : problems()) {
     SCOPED_TRACE(p.text());
-    const Schedule s = make_schedule(p.rows, p.cols, p.batch, p.expert.panel_cols, p.shape);
+    const Schedule s = make_schedule(p.rows, p.cols, p.batch, p.panel_cols, p.shape);
     Index next = 0;
     for (const PanelTree& panel : s.panels) {
       EXPECT_EQ(panel.col, next);
       EXPECT_EQ(panel.row, next);
       EXPECT_GE(panel.cols, 1);
-      EXPECT_LE(panel.cols, p.expert.panel_cols);
+      EXPECT_LE(panel.cols, p.panel_cols);
       next += panel.cols;
     }
     EXPECT_EQ(next, std::min(p.rows, p.cols));
@@ -67,7 +67,7 @@ TEST(Tree, PanelsCoverTheColumnsFromTheDiagonalDown) {
 TEST(Tree, EveryRowIsInExactlyOneLeaf) {
   for (const Problem& p : problems()) {
     SCOPED_TRACE(p.text());
-    const Schedule s = make_schedule(p.rows, p.cols, p.batch, p.expert.panel_cols, p.shape);
+    const Schedule s = make_schedule(p.rows, p.cols, p.batch, p.panel_cols, p.shape);
     for (const PanelTree& panel : s.panels)
       for (Index matrix = 0; matrix < p.batch; ++matrix) {
         ASSERT_FALSE(panel.levels.empty());
@@ -89,7 +89,7 @@ TEST(Tree, EveryRowIsInExactlyOneLeaf) {
 TEST(Tree, EveryHeadButOneIsEliminatedOnce) {
   for (const Problem& p : problems()) {
     SCOPED_TRACE(p.text());
-    const Schedule s = make_schedule(p.rows, p.cols, p.batch, p.expert.panel_cols, p.shape);
+    const Schedule s = make_schedule(p.rows, p.cols, p.batch, p.panel_cols, p.shape);
     for (const PanelTree& panel : s.panels)
       for (Index matrix = 0; matrix < p.batch; ++matrix) {
         std::set<Index> alive;
@@ -117,7 +117,7 @@ TEST(Tree, EveryHeadButOneIsEliminatedOnce) {
 TEST(Tree, LevelsTellTheLargestOfTheirTasks) {
   for (const Problem& p : problems()) {
     SCOPED_TRACE(p.text());
-    const Schedule s = make_schedule(p.rows, p.cols, p.batch, p.expert.panel_cols, p.shape);
+    const Schedule s = make_schedule(p.rows, p.cols, p.batch, p.panel_cols, p.shape);
     EXPECT_EQ(s.inner, p.shape.inner);
     Index tasks = 0;
     std::int32_t widest = 0;
@@ -142,7 +142,7 @@ TEST(Tree, LevelsTellTheLargestOfTheirTasks) {
 TEST(Tree, EveryTHasRoomOfItsOwn) {
   for (const Problem& p : problems()) {
     SCOPED_TRACE(p.text());
-    const Schedule s = make_schedule(p.rows, p.cols, p.batch, p.expert.panel_cols, p.shape);
+    const Schedule s = make_schedule(p.rows, p.cols, p.batch, p.panel_cols, p.shape);
     std::vector<std::pair<Index, Index>> spans;
     for (const BlockTask& task : s.tasks) {
       const Index groups = (task.cols + s.inner - 1) / s.inner;

@@ -43,10 +43,10 @@ TEST(Tables, AreReadAndLaidOverTheDefaults) {
   const tuning::Tables layers{Backend::cpu, tables};
   std::string source;
   const auto thin = layers.look_up({4, Shape::tall, QForm::thin}, &source);
-  EXPECT_EQ(thin.expert.arity, 16);
-  EXPECT_EQ(thin.expert.panel_cols, 48);
+  EXPECT_EQ(thin.arity, 16);
+  EXPECT_EQ(thin.panel_cols, 48);
   EXPECT_TRUE(thin.prefers_cholesky);
-  EXPECT_EQ(thin.expert.block_cols, tuning::qr_defaults(Backend::cpu).block_cols);
+  EXPECT_EQ(thin.block_cols, tuning::qr_defaults(Backend::cpu).block_cols);
   EXPECT_NE(source.find("my.json"), std::string::npos) << source;
   for (const Key& other :
        {Key{8, Shape::tall, QForm::thin}, Key{4, Shape::skinny, QForm::thin}, Key{4, Shape::tall, QForm::none}})
@@ -167,7 +167,7 @@ TEST_F(UserTables, CountInAContext) {
     const Plan plan = plan_qr<double>(Context(options), 100000, 100);
     EXPECT_EQ(plan.expert.arity, 6);
     EXPECT_NE(plan.explain().find(file_path), std::string::npos) << plan.explain();
-    EXPECT_NE(plan_qr<double>(Context(options), 300, 100).arity, 6);
+    EXPECT_NE(plan_qr<double>(Context(options), 300, 100).expert.arity, 6);
   }
   {
     const UserFile missing(file_path + ".missing");

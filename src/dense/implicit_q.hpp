@@ -39,7 +39,7 @@ struct ImplicitQ {
     p.task_count = level.task_count;
     p.max_rows = level.max_rows;
     p.max_cols = stages->schedule.max_cols;
-    p.expert.inner = stages->schedule.inner;
+    p.inner = stages->schedule.inner;
     return p;
   }
 };

@@ -156,7 +156,7 @@ class Tools {
     p.task_count = a.count;
     p.max_rows = static_cast<std::int32_t>(a.rows);
     p.max_cols = static_cast<std::int32_t>(a.cols);
-    p.expert.inner = inner(a.cols);
+    p.inner = inner(a.cols);
     return p;
   }
 
