@@ -9,7 +9,7 @@
 #include "session.hpp"
 
 #ifdef QRANE_BENCH_KERNELS
-#include "paper/tiles/cuda.hpp"
+#include "paper/cuda.hpp"
 #include "paper/tiles/tile_factor.hpp"
 #endif
 

@@ -127,8 +127,8 @@ int run(const AnalyzeCommandOptions& options) {
   const Analysis analysis = analyze(context, view, how);
   const AnalysisFacts& facts = analysis.facts();
   const std::vector<FrontFacts> fronts = analysis.fronts();
-  const std::vector<std::int32_t> stages = with_scalar(
-      precision, [&](auto scalar) { return stages_within<decltype(scalar)>(analysis, limit_bytes); });
+  const std::vector<std::int32_t> stages =
+      with_scalar(precision, [&](auto scalar) { return stages_within<decltype(scalar)>(analysis, limit_bytes); });
   const std::int32_t stage_count = stages.empty() ? 1 : *std::max_element(stages.begin(), stages.end()) + 1;
 
   const Words say(options.common.quiet);
@@ -161,8 +161,9 @@ Command add_analyze_command(CLI::App& parent) {
   app->add_option("A", options->a, "matrix file; of a dense one the nonzeros")->required();
   add_ordering_option(*app, options->ordering);
   app->add_option("--picture", options->picture, "draw the tree of fronts here: .svg or .png")->type_name("FILE");
-  app->add_option("--memory-limit", options->memory_limit,
-                  "device memory, such as 4G: says how many stages a factorization takes, and colours the picture by them")
+  app->add_option(
+         "--memory-limit", options->memory_limit,
+         "device memory, such as 4G: says how many stages a factorization takes, and colours the picture by them")
       ->type_name("BYTES");
   add_common_options(*app, options->common);
   return {app, [options] { return run(*options); }};

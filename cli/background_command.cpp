@@ -74,8 +74,9 @@ Command add_background_command(CLI::App& parent) {
       ->type_name("DIR");
   add_method_options(*app, *options);
   add_common_options(*app, options->common);
-  app->footer("Works in f32 unless told otherwise. Ctrl-C stops at the next iteration and keeps the finished windows;\n"
-              "a second one, half a second later or more, ends at once.");
+  app->footer(
+      "Works in f32 unless told otherwise. Ctrl-C stops at the next iteration and keeps the finished windows;\n"
+      "a second one, half a second later or more, ends at once.");
   return {app, [options] { return run(*options); }};
 }
 

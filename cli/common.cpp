@@ -9,6 +9,8 @@
 #include <cstring>
 #include <limits>
 
+#include "cpu/queue/blas_core.hpp"
+
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace qrane::cli {
@@ -18,12 +20,9 @@ int exit_status(ErrorCode code) {
     case ErrorCode::invalid_argument:
     case ErrorCode::not_finite:
     case ErrorCode::file:
-    case ErrorCode::unavailable:
-      return exit_bad_input;
-    case ErrorCode::interrupted:
-      return exit_interrupted;
-    default:
-      return exit_failure;
+    case ErrorCode::unavailable: return exit_bad_input;
+    case ErrorCode::interrupted: return exit_interrupted;
+    default: return exit_failure;
   }
 }
 
@@ -67,8 +66,8 @@ std::int64_t parse_bytes(const char* flag, const std::string& text) {
   }
   const std::size_t power = unit.empty() || unit == "B" ? 0 : std::string("KMGT").find(unit) + 1;
   const bool known = unit.empty() || unit == "B" || (unit.size() == 1 && power > 0);
-  detail::check(code == std::errc() && stop == end && known, ErrorCode::invalid_argument, flag,
-                ": '", text, "' is not a number of bytes such as 4000000000, 500M or 4G");
+  detail::check(code == std::errc() && stop == end && known, ErrorCode::invalid_argument, flag, ": '", text,
+                "' is not a number of bytes such as 4000000000, 500M or 4G");
   const std::int64_t factor = std::int64_t{1} << (10 * power);
   detail::check(value <= std::numeric_limits<std::int64_t>::max() / factor, ErrorCode::invalid_argument, flag, ": '",
                 text, "' is more than 64 bits hold");
@@ -79,8 +78,8 @@ namespace {
 
 /// --threads, else the first number of OMP_NUM_THREADS, which OpenBLAS reads by itself.
 int thread_count(const CommonOptions& options) {
-  detail::check(options.threads >= 0 && options.threads <= 1 << 16, ErrorCode::invalid_argument, "--threads: ",
-                options.threads, " is not a number of threads");
+  detail::check(options.threads >= 0 && options.threads <= 1 << 16, ErrorCode::invalid_argument,
+                "--threads: ", options.threads, " is not a number of threads");
   if (options.threads > 0) {
     if (openblas_set_num_threads != nullptr) openblas_set_num_threads(options.threads);
     return options.threads;
@@ -113,6 +112,7 @@ Json describe(const Context& context, Precision precision) {
   return {{"qrane", QRANE_CLI_VERSION},
           {"backend", to_string(device.backend)},
           {"device", {{"index", device.index}, {"name", device.name}}},
+          {"blas_core", backend::cpu::blas_core().used},
           {"precision", to_string(precision)}};
 }
 
@@ -128,10 +128,13 @@ void complain(const std::string& message) {
   std::fprintf(stderr, "qrane: %s\n", line.c_str());
 }
 
-std::string fit_to_terminal(const std::string& line, std::FILE* terminal) {
+int terminal_columns(std::FILE* terminal) {
   struct winsize size {};
-  const bool known = ::ioctl(::fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return line.substr(0, known ? size.ws_col - 1u : 79u);
+  return ::ioctl(::fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
+
+std::string fit_to_terminal(const std::string& line, std::FILE* terminal) {
+  return line.substr(0, static_cast<std::size_t>(terminal_columns(terminal) - 1));
 }
 
 std::string brief(double value, int digits) {

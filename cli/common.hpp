@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <io/matrix.hpp>
+#include <io/matrix_file.hpp>
 #include <qrane/context.hpp>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
@@ -84,6 +84,8 @@ class Words {
 /// One line on standard error, beginning with "qrane: "; line breaks inside the message become blanks.
 void complain(const std::string& message);
 
+/// The terminal's width as it is now; 80 where that is not known.
+int terminal_columns(std::FILE* terminal);
 /// A line cut to the terminal's width as it is now, so that it can be rewritten in place.
 std::string fit_to_terminal(const std::string& line, std::FILE* terminal);
 
@@ -107,6 +109,20 @@ class Resident {
   Matrix<T> copy_;
   MatrixView<const T> view_;
 };
+
+/// A file's matrix, finite, a sparse one converted to dense. Where that does not fit, the error says what does.
+template <class T>
+io::Dense<T> read_finite(const std::string& path) {
+  try {
+    io::Dense<T> a = io::read_dense<T>(path);
+    io::require_finite(path, a);
+    return a;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory || !io::probe_matrix(path).sparse) throw;
+    throw Error(error.code(), detail::concat(path, ": ", error.what(),
+                                             "; `qrane qr --sparse` and `qrane solve --sparse` keep it sparse"));
+  }
+}
 
 /// The matrix in host memory; moved when it is there already.
 template <class T>

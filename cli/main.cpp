@@ -5,16 +5,20 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
+#include <cli/blas.hpp>
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
 #include <cli/interrupt.hpp>
 #include <cli/suggest.hpp>
 #include <io/file_error.hpp>
+#include <io/partial_file.hpp>
 
 namespace {
 
@@ -67,11 +71,10 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("qrane ") + QRANE_CLI_VERSION);
   app.footer(footer);
   app.require_subcommand(1);
-  const std::vector<Command> commands = {add_info_command(app),       add_qr_command(app),
-                                         add_solve_command(app),      add_analyze_command(app),
-                                         add_svd_command(app),        add_update_command(app),
-                                         add_background_command(app), add_tune_command(app),
-                                         add_bench_command(app, argv[0])};
+  const std::vector<Command> commands = {
+      add_info_command(app),       add_qr_command(app),   add_solve_command(app),
+      add_analyze_command(app),    add_svd_command(app),  add_update_command(app),
+      add_background_command(app), add_tune_command(app), add_bench_command(app, argv[0])};
   require_command(app, argc, argv);
   try {
     app.parse(argc, argv);
@@ -111,6 +114,21 @@ int check_words(int status) {
   return exit_failure;
 }
 
+/// Memory ran out where nothing may be thrown, as in a destructor or in the words about an error: one line, and no
+/// partial files.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    io::remove_partial_files();
+    constexpr std::string_view words = "qrane: out of memory on the host\n";
+    (void)!::write(STDERR_FILENO, words.data(), words.size());
+    ::_exit(exit_failure);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -118,7 +136,9 @@ int main(int argc, char** argv) {
   // are still to be written, partial files to be removed.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  std::set_terminate(end_without_memory);
   const bool no_output = open_standard_streams();
+  restart_on_fitting_core(argv);
   clean_up_on_signals();
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // piped words come as they are said
   int status = exit_failure;

@@ -69,9 +69,8 @@ void check_outputs(const std::vector<Output>& outputs, const std::vector<Input>&
     const auto id = file_id(one.path);
     const auto input = id && !one.replaces_input ? ids.find(*id) : ids.end();
     if (input != ids.end()) {
-      throw Error(ErrorCode::invalid_argument,
-                  detail::concat(one.flag, ": ", one.path, " would overwrite an input: ", input->second->name, " is ",
-                                 input->second->path));
+      throw Error(ErrorCode::invalid_argument, detail::concat(one.flag, ": ", one.path, " would overwrite an input: ",
+                                                              input->second->name, " is ", input->second->path));
     }
     if (one.path == "-") Words::to_standard_error();
     if (io::is_stream(one.path)) continue;  // the reader of a pipe would take opening and closing it for its end

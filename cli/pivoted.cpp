@@ -23,8 +23,7 @@ io::Dense<T> permuted(const io::Dense<T>& a, const std::vector<Index>& columns) 
 
 template <class T>
 int factor(const PivotedRequest& request, const Context& context, Precision precision) {
-  const io::Dense<T> a = io::read_dense<T>(request.a);
-  io::require_finite(request.a, a);
+  const io::Dense<T> a = read_finite<T>(request.a);
   PivotOptions options;
   options.relative_tolerance = request.tolerance;
   options.truncate = request.truncate;
@@ -90,8 +89,7 @@ int run_pivoted(const PivotedRequest& request) {
   pick_precision(request.common, Precision::f64);
   const bool single = io::probe_matrix(request.a).single_precision;
   return run_on_device(request.common, single, {{"--r", request.r}, {"--q", request.q}, {"--perm", request.perm}},
-                       {{"A", request.a}},
-                       [&](auto scalar, const Context& context, Precision precision) {
+                       {{"A", request.a}}, [&](auto scalar, const Context& context, Precision precision) {
                          return factor<decltype(scalar)>(request, context, precision);
                        });
 }

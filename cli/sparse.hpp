@@ -55,6 +55,24 @@ std::vector<double> column_norms(MatrixView<const T> a) {
   return norms;
 }
 
+/// Writes x to the file; without one shows it where it is short.
+template <class T>
+void deliver_solution(const Words& say, const std::string& path, MatrixView<const T> x) {
+  if (!path.empty()) {
+    io::write_dense<T>(path, x);
+    return say("x              ", shape(x.rows, x.cols), " in ", path);
+  }
+  constexpr Index most_shown = 20;
+  if (x.rows * x.cols > most_shown || x.rows > most_shown) {
+    return say("x              ", shape(x.rows, x.cols), ", not shown; --x FILE writes it");
+  }
+  for (Index j = 0; j < x.cols; ++j) {
+    std::string line;
+    for (Index i = 0; i < x.rows; ++i) line += (i == 0 ? "" : "  ") + brief(x.data[i + j * x.ld], 6);
+    say(j == 0 ? "x              " : "               ", line);
+  }
+}
+
 /// "1.2e-05" for one right-hand side, "1.2e-05 to 3e-05 over 7 right-hand sides" for many.
 std::string norms_line(const std::vector<double>& norms);
 

@@ -9,8 +9,8 @@
 #include <cli/common.hpp>
 #include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
-#include <io/partial_file.hpp>
 #include <io/input_file.hpp>
+#include <io/partial_file.hpp>
 
 #include "api/engine.hpp"
 #include "tuner/tuner.hpp"
@@ -112,7 +112,9 @@ std::string to_text(const Json& file) {
   const auto entry = [&](const Json& e) {
     return "    " + opened(e, "evidence") + join(e.value("evidence", Json::array()), ",\n", line) + "]}";
   };
-  const auto table = [&](const Json& t) { return "  " + opened(t, "entries") + join(t["entries"], ",\n", entry) + "]}"; };
+  const auto table = [&](const Json& t) {
+    return "  " + opened(t, "entries") + join(t["entries"], ",\n", entry) + "]}";
+  };
   return "{\"qrane_tuning\": 1, \"tables\": [" + join(file["tables"], ",\n", table) + "]}\n";
 }
 
@@ -188,8 +190,9 @@ Command add_tune_command(CLI::App& parent) {
   auto options = std::make_shared<TuneOptions>();
   CLI::App* app = parent.add_subcommand("tune", "measure this device and write the table that plans are made from");
   app->add_option("--seconds", options->seconds, "about how long to measure; default 120")->type_name("S");
-  app->add_option("--out", options->out,
-                  "write the table here; default $QRANE_TUNING_FILE, else qrane/tuning.json in the user's configuration")
+  app->add_option(
+         "--out", options->out,
+         "write the table here; default $QRANE_TUNING_FILE, else qrane/tuning.json in the user's configuration")
       ->type_name("FILE");
   app->add_option("--as", options->device_name, "name the device so in the table ('*': any of its backend)")
       ->type_name("NAME");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake --install: headers, library, CMake package (find_package(qrane) gives qrane::qrane), pkg-config file, licence;
-# cli/ adds the command. The installed tree may be moved: nothing in it but paths of other packages' libraries is absolute.
+# cli/ adds the command. The installed tree may be moved: only paths of other packages' libraries are absolute in it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(QRANE_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qrane)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text files that the build puts into the library (cmake/EmbedText.cmake).
+// Text files that the build puts into a program (cmake/EmbedText.cmake).
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 namespace qrane::detail {
 
@@ -12,5 +13,11 @@ struct EmbeddedText {
   const char* const* parts;
   std::size_t part_count;
 };
+
+inline std::string whole(const EmbeddedText& file) {
+  std::string text;
+  for (std::size_t part = 0; part < file.part_count; ++part) text += file.parts[part];
+  return text;
+}
 
 }  // namespace qrane::detail

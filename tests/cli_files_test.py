@@ -250,6 +250,59 @@ class Failures(CliCase):
             self.good("solve", "a.npy", "a.npy", *flags, env={**os.environ, **env})
         self.bad("qr", "a.npy", "--threads", "-2", words=["--threads", "-2"])
 
+    def test_an_address_space_limit_ends_with_words(self):
+        for kib in (150000, 200000, 300000, 500000, 1000000):
+            limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (kib << 10, kib << 10))
+            for name in ("a.npy", "large.npy"):
+                if not (self.dir / name).exists():
+                    self.save(name, self.random.standard_normal((4000, 3000)))
+                done = subprocess.run([QRANE, "qr", name, "--r", "r.npy", "--quiet", "--backend", "cpu"], cwd=self.dir,
+                                      stderr=subprocess.PIPE, text=True, preexec_fn=limit, timeout=60)
+                self.assertIn(done.returncode, (0, 1), f"{kib}: {done.stderr}")
+                if done.returncode == 1:
+                    self.assertTrue(done.stderr.startswith("qrane: "), done.stderr)
+                    self.assertIn("memory", done.stderr)
+
+    def test_openblas_on_the_wrong_core(self):
+        library = os.environ.get("QRANE_TEST_OTHER_CORE")
+        said = self.json_of("info", {})
+        if not library or said["blas_core"] == "":
+            self.skipTest("no OpenBLAS")
+        fitting = self.json_of("info", {"OPENBLAS_CORETYPE": "Prescott"})["blas_core_fitting"]
+        if fitting == "Prescott":
+            self.skipTest("this processor has no AVX")
+        wrong = {"LD_PRELOAD": library}
+        self.assertEqual(self.json_of("info", wrong)["blas_core"], fitting)  # it ran itself again
+        self.assertEqual(self.json_of("qr a.npy", wrong)["blas_core"], fitting)
+        users = self.json_of("info", {**wrong, "OPENBLAS_CORETYPE": "Prescott"})  # what the user sets stays
+        self.assertEqual((users["blas_core"], users["blas_core_fitting"]), ("Prescott", fitting))
+        self.assertIn("OPENBLAS_CORETYPE=" + fitting, users["in_use"]["driver"])
+
+    def json_of(self, command, env):
+        self.good(*command.split(), "--json", "j.json", "--quiet", env={**os.environ, **env})
+        return self.json("j.json")
+
+    def test_short_solutions_are_shown(self):
+        self.save("d.npy", np.diag([1.0, 2, 4]))
+        self.save("b.npy", np.array([1.0, 1, 1]))
+        self.assertIn("x              1  0.5  0.25\n", self.good("solve", "d.npy", "b.npy").stdout)
+        self.assertIn("400 x 400, not shown; --x", self.good("solve", "a.npy", "a.npy").stdout)
+
+    def test_too_large_when_dense_suggests_sparse(self):
+        self.write("w.mtx", "%%MatrixMarket matrix coordinate real general\n9000000 9000000 2\n1 1 1\n9 9 1\n")
+        for command in ("qr", "svd"):
+            self.bad(command, "w.mtx", words=["w.mtx", "--sparse"], status=1)
+
+    def test_permutations_index_as_they_are(self):
+        a = self.random.standard_normal((30, 6))
+        self.save("p.npy", a)
+        self.good("qr", "p.npy", "--pivot", "--q", "q.npy", "--r", "r.npy", "--perm", "perm.npy")
+        perm = self.load("perm.npy")
+        self.assertEqual((perm.dtype, perm.shape), (np.int64, (6,)))
+        np.testing.assert_allclose(a[:, perm], self.load("q.npy") @ self.load("r.npy"), atol=1e-12)
+        self.good("qr", "p.npy", "--sparse", "--perm", "perm.npy", "--r", "r.mtx")
+        self.assertEqual(sorted(a[0, self.load("perm.npy")]), sorted(a[0]))
+
     def test_memory_limits_with_units(self):
         self.write("a.mtx", "%%MatrixMarket matrix coordinate real general\n3 2 3\n1 1 1\n2 2 1\n3 1 2\n")
         for limit in ("1G", "500M", "4000000000", "1GiB"):

@@ -10,15 +10,17 @@
 #include <set>
 
 #include <cli/background/mask.hpp>
+#include <cli/background/pictures.hpp>
 #include <cli/background/results.hpp>
 #include <cli/background/truth.hpp>
-#include <cli/background/pictures.hpp>
 #include <cli/background/windows.hpp>
 #include <cli/common.hpp>
 #include <cli/flops_bar.hpp>
 #include <cli/measures.hpp>
 #include <cli/suggest.hpp>
 #include <io/image.hpp>
+
+#include "cpu/queue/blas_core.hpp"
 
 namespace qrane::cli {
 namespace {
@@ -46,7 +48,8 @@ TEST(Windows, ThatOverlapShareTheirFirstFrames) {
           SCOPED_TRACE(::testing::Message() << frames << " frames, window " << count << ", overlap " << overlap);
           EXPECT_EQ(w->first + w->shared, 7 + at);
           ASSERT_EQ(static_cast<std::int64_t>(w->frames.size()), w->count);
-          for (std::int64_t k = 0; k < w->count; ++k) EXPECT_EQ(w->frames[static_cast<std::size_t>(k)], w->first - 7 + k);
+          for (std::int64_t k = 0; k < w->count; ++k)
+            EXPECT_EQ(w->frames[static_cast<std::size_t>(k)], w->first - 7 + k);
           EXPECT_LE(w->count, 5);
           EXPECT_GT(w->count, w->shared);
           at += w->count - w->shared;
@@ -86,10 +89,28 @@ TEST(Words, BytesWithTheirUnits) {
   }
 }
 
+TEST(BlasCore, IsComparedWithWhatTheProcessorHas) {
+  using backend::cpu::fitting_core;
+  using backend::cpu::leaves_features_unused;
+  const backend::cpu::CpuFeatures skylake{true, true, true, false}, haswell{true, true, false, false},
+      zen{true, true, true, true}, old{};
+  EXPECT_EQ(fitting_core(skylake), "SkylakeX");
+  EXPECT_EQ(fitting_core(haswell), "Haswell");
+  EXPECT_EQ(fitting_core(zen), "Zen");
+  EXPECT_EQ(fitting_core(old), "");
+  EXPECT_TRUE(leaves_features_unused("Prescott", skylake));
+  EXPECT_TRUE(leaves_features_unused("Haswell", skylake));
+  EXPECT_FALSE(leaves_features_unused("Cooperlake", skylake));
+  EXPECT_FALSE(leaves_features_unused("Haswell", zen));
+  EXPECT_FALSE(leaves_features_unused("Prescott", old));
+  EXPECT_FALSE(leaves_features_unused("Somethingnew", skylake));
+}
+
 TEST(Words, NamesOfPictures) {
   EXPECT_EQ(picture_suffix("mask_000100.png"), "_000100.png");
   EXPECT_EQ(picture_suffix("mask_000100-000199.mp4"), "_000100-000199.mp4");
-  for (const char* name : {"mask.mp4", "mask_1.png", "frame_000100-000199.mp4", "other_000100.png", "mask_00010x.png"}) {
+  for (const char* name :
+       {"mask.mp4", "mask_1.png", "frame_000100-000199.mp4", "other_000100.png", "mask_00010x.png"}) {
     EXPECT_EQ(picture_suffix(name), "") << name;
   }
 }
@@ -303,6 +324,11 @@ TEST(FlopsBar, SaysHowFarAndHowLong) {
   EXPECT_EQ(flops_line(2e12, 2e12, 40), "[##############################] 100%  2e+12 of 2e+12 flops, 50 GFLOP/s");
   EXPECT_EQ(flops_line(3, 2, 1).find("100%"), 33u);  // more than was counted
   EXPECT_NE(flops_line(0, 0, 0).find("100%"), std::string::npos);
+  for (const int columns : {50, 60, 80}) {
+    const std::string line = flops_line(5e11, 2e12, 10, columns);
+    EXPECT_LT(static_cast<int>(line.size()), columns);
+    EXPECT_NE(line.find("30 s left"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 # The command line: its parts in process, then the program as a user runs it.
 if(TARGET qrane_command)
   qrane_add_test(cli_parts_test SOURCES cli_test.cpp LIBRARIES qrane_cli_parts)
+  add_library(qrane_test_other_core MODULE support/other_core.c)
   # The tests read results with NumPy. Debian's own Python first: it is the one that has the packages of packages.txt.
   foreach(python /usr/bin/python3 python3)
     execute_process(COMMAND ${python} -c "import numpy" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
@@ -22,6 +23,16 @@ if(TARGET qrane_command)
     list(GET parts 1 suite)
     add_test(NAME ${test}
       COMMAND ${QRANE_TEST_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file}.py $<TARGET_FILE:qrane_command> ${suite})
+    set_tests_properties(${test} PROPERTIES ENVIRONMENT
+      "QRANE_TEST_OTHER_CORE=$<TARGET_FILE:qrane_test_other_core>")
     set_tests_properties(${test} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS cli)
   endforeach()
+  # Failing allocations, some of them; all with QRANE_TEST_FULL=1. Sanitizers have an allocator of their own.
+  if(NOT QRANE_SANITIZE)
+    add_library(fail_allocations MODULE support/fail_allocations.c)
+    target_link_libraries(fail_allocations PRIVATE ${CMAKE_DL_LIBS} qrane_warnings)
+    add_test(NAME fail_allocations COMMAND ${QRANE_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/tools/fail-allocations
+      $<TARGET_FILE:qrane_command> $<TARGET_FILE:fail_allocations> --test)
+    set_tests_properties(fail_allocations PROPERTIES TIMEOUT 900 LABELS "cli;full")
+  endif()
 endif()

@@ -88,8 +88,9 @@ class Names(VideoCase):
                    "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 5004 RTP/AVP 96\n")
         for name in ("list.mp4", "concat.mp4", "session.mp4"):
             self.bad("background", name, "--out", "out", words=[name, "not a video that ffmpeg can read"])
-        piped = subprocess.run([QRANE, "background", "-", "--out", "out", "--backend", "cpu"], cwd=self.dir, timeout=60,
-                               stdin=open(self.dir / "list.mp4"), capture_output=True, text=True)
+        with open(self.dir / "list.mp4") as stream:
+            piped = subprocess.run([QRANE, "background", "-", "--out", "out", "--backend", "cpu"], cwd=self.dir,
+                                   timeout=60, stdin=stream, capture_output=True, text=True)
         self.assertEqual(piped.returncode, 2, piped.stdout)
         self.assertIn("standard input: no frame could be decoded", piped.stderr)
 
@@ -225,6 +226,12 @@ class Results(VideoCase):
         return subprocess.run(["ffmpeg", "-v", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-s", "64x48", "-i", "-",
                                "-c:v", "png", "-f", "image2pipe", "-"], input=frame.tobytes(), capture_output=True,
                               check=True).stdout
+
+    def test_directories_of_odd_names(self):
+        self.save("v.npy", moving_square(50)[0])
+        for name in ("it's\na: 'dir' %d", "-out", "a|b", "concat:x"):
+            self.good("background", "v.npy", "--out=" + name, "--window", "20")
+            self.assertEqual(len(ffmpeg_frames("file:" + str(self.dir / name / "mask.mp4"), 64, 48)), 50)
 
     def test_a_second_run_leaves_no_pictures_of_the_first(self):
         self.save("v.npy", moving_square(60)[0])

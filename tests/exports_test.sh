@@ -25,8 +25,8 @@ if [ -s "$work/missing" ]; then
   exit 1
 fi
 # Algorithms, backends and tables are internal.
-c++filt <"$work/exported" |
-  grep -E '^(vtable for |typeinfo (name )?for )?qrane::(backend|dense|plan|tuning|update|io|rpca)::' >"$work/internal" || true
+internal='^(vtable for |typeinfo (name )?for )?qrane::(backend|dense|plan|tuning|update|io|rpca)::'
+c++filt <"$work/exported" | grep -E "$internal" >"$work/internal" || true
 if [ -s "$work/internal" ]; then
   echo "exported, but internal:"
   head -n 20 "$work/internal"

@@ -97,7 +97,8 @@ TEST_F(BadFiles, APictureThatUnpacksToMuch) {
 }
 
 TEST_F(BadFiles, PicturesOfAllKinds) {
-  for (const auto& [name, channels] : {std::pair("rgb.png", 3), {"palette.png", 3}, {"color.jpg", 3}, {"gray.jpg", 1}}) {
+  for (const auto& [name, channels] :
+       {std::pair("rgb.png", 3), {"palette.png", 3}, {"color.jpg", 3}, {"gray.jpg", 1}}) {
     const Image image = read_image(std::string(QRANE_TEST_DATA "/seeds/") + name);
     EXPECT_EQ(image.width, 16) << name;
     EXPECT_EQ(image.channels, channels) << name;
@@ -124,8 +125,9 @@ TEST_F(BadFiles, ACompressedMatrixIsReadPieceByPiece) {
   text += std::string(1 << 18, ' ') + "1\n2\n" + std::string(1000000, '\n') + "3";
   EXPECT_EQ(read_dense<double>(put("long.mtx", text)).values, (std::vector<double>{1, 2, 3}));
   const std::string digits = std::string(100000, '7') + 'x';
-  expect_error(ErrorCode::file, path("digits.mtx") + ":3: ", "'7777",
-               [&] { read_dense<double>(put("digits.mtx", "%%MatrixMarket matrix array real general\n1 1\n" + digits)); });
+  expect_error(ErrorCode::file, path("digits.mtx") + ":3: ", "'7777", [&] {
+    read_dense<double>(put("digits.mtx", "%%MatrixMarket matrix array real general\n1 1\n" + digits));
+  });
 }
 
 TEST_F(BadFiles, PipesAreReadLikeFiles) {
@@ -136,7 +138,8 @@ TEST_F(BadFiles, PipesAreReadLikeFiles) {
   EXPECT_EQ(read_dense<double>(name).values, (std::vector<double>{5, 6}));
   EXPECT_EQ(read_dense<float>(name).values, (std::vector<float>{5, 6}));
   writer.join();
-  expect_error(ErrorCode::file, "/dev/zero: ", "neither a .npy nor a Matrix Market file", [] { probe_matrix("/dev/zero"); });
+  expect_error(ErrorCode::file, "/dev/zero: ", "neither a .npy nor a Matrix Market file",
+               [] { probe_matrix("/dev/zero"); });
 }
 
 std::string npy(const std::string& descr, const std::string& shape, const std::string& data) {

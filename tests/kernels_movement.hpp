@@ -87,6 +87,19 @@ TYPED_TEST(Kernels, TransposesAndFills) {
   }
 }
 
+TYPED_TEST(Kernels, SetsFlags) {
+  for (const Index count : {0, 1, 3, 200}) {
+    const std::vector<std::int32_t> before(std::size_t(count) + 2, 5);
+    const auto flags = this->upload(before);
+    set_flags(this->q().when(this->flag(0)), flags + 1, count, 0);
+    EXPECT_EQ(this->download(flags, count + 2), before);
+    set_flags(this->q().when(this->flag(2)), flags + 1, count, -1);
+    std::vector<std::int32_t> after(std::size_t(count) + 2, -1);
+    after.front() = after.back() = 5;
+    EXPECT_EQ(this->download(flags, count + 2), after);
+  }
+}
+
 TYPED_TEST(Kernels, CopiesRowsByLists) {
   using T = typename TestFixture::T;
   for (const Shape& s : movement_shapes())
@@ -105,7 +118,7 @@ TYPED_TEST(Kernels, CopiesRowsByLists) {
       const typename TestFixture::template Pointer<std::int64_t> no_list{};
       auto da = this->upload(a), db = this->upload(b);
       copy_rows(this->q(), da, lists & 1 ? this->upload(from) : no_list, db, lists & 2 ? this->upload(to) : no_list,
-                          count);
+                count);
       b = this->download(db, b);
       this->expect_canaries(b);
       HostMatrix<T> expected = before;

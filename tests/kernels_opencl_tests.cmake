@@ -6,4 +6,6 @@ if(QRANE_WITH_OPENCL)
   qrane_set_backend(kernels_opencl_test opencl)
   set_tests_properties(kernels_opencl_test PROPERTIES COST 1000)  # first: the others wait for it
   target_compile_definitions(kernels_opencl_test PRIVATE QRANE_WITH_OPENCL=1)
+  qrane_add_test(opencl_structs_test TIMEOUT 300 LABELS opencl LIBRARIES OpenCL::OpenCL)
+  target_compile_definitions(opencl_structs_test PRIVATE QRANE_WITH_OPENCL=1)
 endif()

@@ -201,8 +201,7 @@ inline BlockTask contiguous(Index row, Index rows, Index cols, Index col = 0, In
 
 inline BlockTask heads(Index row, Index count, Index stride, Index cols, Index col = 0, Index matrix = 0) {
   return {
-      row, 0, std::int32_t(matrix), std::int32_t(count), std::int32_t(stride), std::int32_t(col), std::int32_t(cols),
-      -1};
+      row, 0, std::int32_t(matrix), std::int32_t(count), std::int32_t(stride), std::int32_t(col), std::int32_t(cols)};
 }
 
 TYPED_TEST(Kernels, FactorsBlocksOfManySizes) {

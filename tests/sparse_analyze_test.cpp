@@ -24,8 +24,8 @@ TEST(SparseAnalyze, StoragesOfOneMatrixGiveOneAnalysis) {
     std::vector<Index> by_col(entries), by_row(entries);
     std::iota(by_col.begin(), by_col.end(), Index{0});
     by_row = by_col;
-    std::stable_sort(by_col.begin(), by_col.end(), [&](Index p, Index q) { return a.col[p] < a.col[q]; });
-    std::stable_sort(by_row.begin(), by_row.end(), [&](Index p, Index q) { return a.row[p] < a.row[q]; });
+    std::stable_sort(by_col.begin(), by_col.end(), [&a = a](Index p, Index q) { return a.col[p] < a.col[q]; });
+    std::stable_sort(by_row.begin(), by_row.end(), [&a = a](Index p, Index q) { return a.row[p] < a.row[q]; });
     std::vector<Index> col_ptr(a.cols + 1, 0), row_ptr(a.rows + 1, 0), rows(entries), cols(entries);
     std::vector<double> col_values(entries), row_values(entries);
     for (Index k = 0; k < entries; ++k) {

@@ -257,8 +257,8 @@ TYPED_TEST(UpdateBatch, BadInputChangesNothing) {
     EXPECT_TRUE(refuses([&] { f.insert_rows(0, this->batch(worse, 4), options); }, ErrorCode::not_finite,
                         {"block 2", "row 1, column 1"}));
     options = {};
-    options.method = UpdateMethod::paper;
-    EXPECT_TRUE(refuses([&] { f.delete_columns(0, 1, options); }, ErrorCode::unavailable, {"paper"}));
+    options.method = UpdateMethod::trailing;
+    EXPECT_TRUE(refuses([&] { f.delete_columns(0, 1, options); }, ErrorCode::unavailable, {"trailing"}));
     EXPECT_EQ(this->host(f.r()), r);
   }
   auto reflectors = this->factored(list, QForm::implicit);

@@ -375,7 +375,7 @@ TYPED_TEST(UpdateForms, PlansSayWhatWouldBeDone) {
       EXPECT_EQ(plan.rows, f.a.rows);
       EXPECT_EQ(plan.p, 2);
       EXPECT_NE(plan.method, UpdateMethod::automatic);
-      EXPECT_EQ(plan.candidates.size(), 6u);
+      EXPECT_EQ(plan.candidates.size(), 4u);
       EXPECT_NE(plan.explain().find("predicted"), std::string::npos);
       EXPECT_EQ(f.change(Change::insert_rows, 3, 2, 5).method, plan.method);
     }

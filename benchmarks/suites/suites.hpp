@@ -48,6 +48,10 @@ enum class UpdateKind {
   batch,     ///< of many matrices in one call, against BatchQR::refactor
 };
 
+/// Who makes an update: the product by its own choice, or a method of Andrew and Dingle (paper/updates/updates.hpp).
+enum class UpdateWay { automatic, paper, paper_dense };
+const char* to_string(UpdateWay way);
+
 /// An update of a factorization: a point of a figure or a row of a table of Andrew and Dingle (2014), or of the goals.
 struct UpdateShape {
   std::string figure;  ///< "figure 6", "table 1", "goal", ...
@@ -56,8 +60,8 @@ struct UpdateShape {
   Shape shape;  ///< before the update
   Index k = 0, p = 0;
   QForm form = QForm::thin;
-  Index count = 1;                                                ///< batch: matrices
-  std::vector<UpdateMethod> methods = {UpdateMethod::automatic};  ///< the first is the one that is compared
+  Index count = 1;  ///< batch: matrices
+  std::vector<UpdateWay> ways = {UpdateWay::automatic};  ///< the first is the one that is compared
   int block_cols = 0;
   bool stages = false;          ///< the times of its parts (table 2)
   bool paper_protocol = false;  ///< once more with transfers and the solution

@@ -79,8 +79,7 @@ double distance(const Matrix<T>& x, const Matrix<T>& reference) {
 template <class T>
 void UpdateCases<T>::measure_accuracy(const UpdateShape& update, UpdateCase& result) {
   const Context& context = session_.context();
-  UpdatableQR<T>& f = factored(update);
-  refresh(f);
+  factored(update);
   const UpdatedMatrix<T> matrix(session_, update, a_, b_);
   Options options;
   options.q = update.form;
@@ -88,12 +87,16 @@ void UpdateCases<T>::measure_accuracy(const UpdateShape& update, UpdateCase& res
   const Matrix<T> after = context.to_host(matrix.after());
   const Doubles a_after = widened(after);
   const double norm = two_norm(a_after, after.rows(), after.cols());
-  for (const UpdateMethod method : update.methods) {
-    note(update, to_string(method));
+  for (const UpdateWay way : update.ways) {
+    note(update, to_string(way));
     UpdateTime one;
-    one.method = to_string(method);
+    one.method = to_string(way);
     try {
-      one.ran = to_string(matrix.forward(f, method).method);
+      const UpdateSubject<T> by = subject(update, way);
+      UpdatableQR<T>& f = by.f;
+      refresh(f);
+      const UpdateReport said = by.forward(matrix);
+      one.ran = by.paper == nullptr ? to_string(said.method) : one.method;
       const Matrix<T> q = context.to_host(f.q()), r = context.to_host(f.r());
       const Doubles wide_q = widened(q), wide_r = widened(r);
       Doubles wide_a = a_after;

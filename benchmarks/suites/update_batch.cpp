@@ -28,7 +28,7 @@ void UpdateCases<T>::time_batch(const UpdateShape& update, UpdateCase& result) {
   options.q = update.form;
   note(update, "batch");
   UpdateTime time;
-  time.method = to_string(update.methods.front());
+  time.method = to_string(UpdateMethod::automatic);
   BatchQR<T> f = qr<T>(context, old, options);
   BatchUpdateReport said;
   for (int run = -2; run < 7 && !session_.interrupted(); ++run) {

@@ -94,6 +94,7 @@ UpdatableQR<T>& UpdateCases<T>::factored(const UpdateShape& update) {
     return *f_;
   const bool same_matrix = a_.rows() == shape.rows && a_.cols() == shape.cols;
   f_.reset();
+  paper_.reset();
   transfers_ = {};
   if (!same_matrix) {
     a_ = {}, b_ = {};
@@ -115,8 +116,34 @@ UpdatableQR<T> UpdateCases<T>::fresh(QForm form, bool attached) {
 }
 
 template <class T>
-void UpdateCases<T>::take_back(UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix) {
-  if (matrix.back(f).refused) f = fresh(form_, attached_);
+paper::Updates<T> UpdateCases<T>::fresh_paper(QForm form, bool attached) {
+  paper::Updates<T> made = paper::make_updates<T>(session_.context(), std::as_const(a_).view(), form);
+  if (attached) made.f.attach(std::as_const(b_).view(), std::as_const(a_).view());
+  return made;
+}
+
+template <class T>
+UpdateSubject<T> UpdateCases<T>::subject(const UpdateShape& update, UpdateWay way) {
+  UpdatableQR<T>& f = factored(update);
+  if (way == UpdateWay::automatic) return {way, f, nullptr};
+  detail::check(update.form == QForm::thin || update.form == QForm::none, ErrorCode::unavailable,
+                "the paper's methods take a thin Q, or R alone");
+  if (!paper_) paper_ = fresh_paper(form_, attached_);
+  return {way, paper_->f, &*paper_};
+}
+
+template <class T>
+void UpdateCases<T>::take_back(const UpdateSubject<T>& subject, const UpdatedMatrix<T>& matrix) {
+  if (!matrix.back(subject.f).refused) return;
+  if (subject.paper == nullptr)
+    subject.f = fresh(form_, attached_);
+  else
+    *subject.paper = fresh_paper(form_, attached_);
+}
+
+template <class T>
+double UpdateCases<T>::time_ms(const UpdateSubject<T>& subject, const std::function<void()>& work) const {
+  return subject.paper == nullptr ? session_.time_ms(work) : subject.paper->time_ms(work);
 }
 
 template <class T>
@@ -131,20 +158,20 @@ void UpdateCases<T>::time(const UpdateShape& update, UpdateCase& result) {
   note(update, "peers");
   add_peers(update, result);
   {
-    UpdatableQR<T>& f = factored(update);
+    factored(update);
     const UpdatedMatrix<T> matrix(session_, update, a_, b_);
-    for (const UpdateMethod method : update.methods) {
+    for (const UpdateWay way : update.ways) {
       if (session_.interrupted()) return;
-      note(update, to_string(method));
-      result.times.push_back(time_method(update, method, f, matrix, result));
+      note(update, to_string(way));
+      result.times.push_back(time_way(update, subject(update, way), matrix, result));
     }
     if (update.paper_protocol && precision_ == "f32" && !result.times.front().samples_ms.empty()) {
       note(update, "the paper's protocol");
-      time_protocol(update, f, matrix, result);
+      time_protocol(update, matrix, result);
     }
     note(update, "factoring anew");
     if (result.times.front().ran == to_string(UpdateMethod::refactor)) {
-      time_by_turns(update, f, matrix, result);
+      time_by_turns(update, matrix, result);
     } else {
       const Refactored& anew = refactored(after, update.form, matrix.after());
       result.refactor_ms = anew.samples_ms;
@@ -166,12 +193,13 @@ void UpdateCases<T>::time(const UpdateShape& update, UpdateCase& result) {
 }
 
 template <class T>
-UpdateTime UpdateCases<T>::time_method(const UpdateShape& update, UpdateMethod method, UpdatableQR<T>& f,
-                                       const UpdatedMatrix<T>& matrix, UpdateCase& result) {
+UpdateTime UpdateCases<T>::time_way(const UpdateShape& update, const UpdateSubject<T>& subject,
+                                    const UpdatedMatrix<T>& matrix, UpdateCase& result) {
+  UpdatableQR<T>& f = subject.f;
   UpdateTime time;
-  time.method = to_string(method);
+  time.method = to_string(subject.way);
   UpdateReport said;
-  const auto once = [&] { return session_.time_ms([&] { said = matrix.forward(f, method); }); };
+  const auto once = [&] { return time_ms(subject, [&] { said = subject.forward(matrix); }); };
   try {
     once();
   } catch (const Error& fault) {  // refused: the factorization is as it was
@@ -179,32 +207,32 @@ UpdateTime UpdateCases<T>::time_method(const UpdateShape& update, UpdateMethod m
     time.reason = fault.what();
     return time;
   }
-  take_back(f, matrix);
+  take_back(subject, matrix);
   const double guess = once();
-  const bool anew = method == UpdateMethod::automatic && said.method == UpdateMethod::refactor;  // timed by turns
+  const bool anew = said.method == UpdateMethod::refactor;  // timed by turns
   for (int run = 0; run < (anew ? 1 : samples_of(guess)) && !session_.interrupted(); ++run) {
-    take_back(f, matrix);
+    take_back(subject, matrix);
     time.samples_ms.push_back(once());
   }
-  time.ran = to_string(said.method);
+  time.ran = subject.paper == nullptr ? to_string(said.method) : time.method;
   for (const UpdateCandidate& candidate : said.candidates)
     if (candidate.method == said.method && candidate.excluded.empty()) time.predicted_ms = candidate.predicted_ms;
-  if (method == update.methods.front()) result.candidates = said.candidates;
-  take_back(f, matrix);
+  if (subject.way == update.ways.front()) result.candidates = said.candidates;
+  take_back(subject, matrix);
   refresh(f);
-  matrix.forward(f, method);
+  subject.forward(matrix);
   time.errors = check(update, f, matrix.after());
-  take_back(f, matrix);
+  take_back(subject, matrix);
   if (update.form == QForm::implicit) refresh(f);  // as short as it was
-  if (update.stages) time.stages = time_stages(method, f, matrix);
+  if (update.stages) time.stages = time_stages(subject, matrix);
   return time;
 }
 
 /// An update that factors anew against factoring anew: both alike, so both by turns, since the load of host and device
 /// changes meanwhile.
 template <class T>
-void UpdateCases<T>::time_by_turns(const UpdateShape& update, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix,
-                                   UpdateCase& result) {
+void UpdateCases<T>::time_by_turns(const UpdateShape& update, const UpdatedMatrix<T>& matrix, UpdateCase& result) {
+  const UpdateSubject<T> product = subject(update, UpdateWay::automatic);
   Options options;
   options.q = update.form;
   const MatrixView<const T> after = matrix.after();
@@ -214,8 +242,8 @@ void UpdateCases<T>::time_by_turns(const UpdateShape& update, UpdatableQR<T>& f,
   const int runs = samples_of(median(samples));
   samples.clear(), result.refactor_ms.clear();
   for (int run = -1; run < runs && !session_.interrupted(); ++run) {
-    const double with_it = session_.time_ms([&] { matrix.forward(f, update.methods.front()); });
-    take_back(f, matrix);
+    const double with_it = session_.time_ms([&] { product.forward(matrix); });
+    take_back(product, matrix);
     const double alone = session_.time_ms([&] { anew.refactor(after); });
     if (run < 0) continue;
     samples.push_back(with_it);
@@ -226,17 +254,17 @@ void UpdateCases<T>::time_by_turns(const UpdateShape& update, UpdatableQR<T>& f,
 }
 
 template <class T>
-std::vector<UpdateStage> UpdateCases<T>::time_stages(UpdateMethod method, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix) {
+std::vector<UpdateStage> UpdateCases<T>::time_stages(const UpdateSubject<T>& subject, const UpdatedMatrix<T>& matrix) {
   std::vector<UpdateStage> stages;
   std::vector<std::vector<double>> samples;
-  f.time_updates(true);
+  subject.f.time_updates(true);
   for (int run = 0; run < 5 && !session_.interrupted(); ++run) {
-    stages = matrix.forward(f, method).stages;
+    stages = subject.forward(matrix).stages;
     samples.resize(stages.size());
     for (std::size_t i = 0; i < stages.size(); ++i) samples[i].push_back(stages[i].ms);
-    take_back(f, matrix);
+    take_back(subject, matrix);
   }
-  f.time_updates(false);
+  subject.f.time_updates(false);
   for (std::size_t i = 0; i < stages.size(); ++i) stages[i].ms = median(samples[i]);
   return stages;
 }
@@ -323,6 +351,7 @@ PeerTime UpdateCases<T>::ask(const std::string& peer, const PeerTask& task, bool
 template <class T>
 void UpdateCases<T>::forget() {
   f_.reset();
+  paper_.reset();
   transfers_ = {};
   a_ = {}, b_ = {};
 }

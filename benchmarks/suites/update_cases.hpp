@@ -6,12 +6,34 @@
 #include <optional>
 #include <tuple>
 
+#include "paper/updates/updates.hpp"
 #include "suites/updated_matrix.hpp"
 
 namespace qrane::bench {
 
 /// Whether Q is there as a matrix.
 inline bool has_q(QForm form) { return form == QForm::thin || form == QForm::full; }
+
+/// A factorization, who changes it, and how its work is timed.
+template <class T>
+struct UpdateSubject {
+  UpdateWay way;
+  UpdatableQR<T>& f;
+  paper::Updates<T>* paper;  ///< null for the product
+
+  UpdateReport forward(const UpdatedMatrix<T>& matrix) const {
+    if (paper == nullptr) return matrix.forward(f);
+    *paper->method = way == UpdateWay::paper ? paper::Method::paper : paper::Method::paper_dense;
+    try {
+      const UpdateReport report = matrix.forward(f);
+      paper->method->reset();  // it goes back as the product does
+      return report;
+    } catch (...) {
+      paper->method->reset();
+      throw;
+    }
+  }
+};
 
 template <class T>
 class UpdateCases {
@@ -45,19 +67,23 @@ class UpdateCases {
   /// The seeded matrix that the update changes, factored, with one right-hand side attached (R alone loses that when
   /// columns come in: none there); kept for the cases that follow.
   UpdatableQR<T>& factored(const UpdateShape& update);
-  /// The same made anew.
+  /// That, or the same for the paper's methods.
+  UpdateSubject<T> subject(const UpdateShape& update, UpdateWay way);
+  /// The same made again.
   UpdatableQR<T> fresh(QForm form, bool attached);
+  paper::Updates<T> fresh_paper(QForm form, bool attached);
   /// f as it was after `factored`: without the rounding of updates there and back.
   void refresh(UpdatableQR<T>& f);
   /// The way back; R alone may refuse it, and is made anew then.
-  void take_back(UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix);
+  void take_back(const UpdateSubject<T>& subject, const UpdatedMatrix<T>& matrix);
+  double time_ms(const UpdateSubject<T>& subject, const std::function<void()>& work) const;
 
   // update_cases.cpp
   void time(const UpdateShape& update, UpdateCase& result);
-  UpdateTime time_method(const UpdateShape& update, UpdateMethod method, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix,
-                         UpdateCase& result);
-  void time_by_turns(const UpdateShape& update, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);
-  std::vector<UpdateStage> time_stages(UpdateMethod method, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix);
+  UpdateTime time_way(const UpdateShape& update, const UpdateSubject<T>& subject, const UpdatedMatrix<T>& matrix,
+                      UpdateCase& result);
+  void time_by_turns(const UpdateShape& update, const UpdatedMatrix<T>& matrix, UpdateCase& result);
+  std::vector<UpdateStage> time_stages(const UpdateSubject<T>& subject, const UpdatedMatrix<T>& matrix);
   ErrorMeasures check(const UpdateShape& update, const UpdatableQR<T>& f, MatrixView<const T> after);
   const Refactored& refactored(Shape after, QForm form, MatrixView<const T> a);
   void add_peers(const UpdateShape& update, UpdateCase& result);
@@ -66,7 +92,7 @@ class UpdateCases {
   void note(const UpdateShape& update, const std::string& what) const;
 
   // update_protocol.cpp
-  void time_protocol(const UpdateShape& update, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix, UpdateCase& result);
+  void time_protocol(const UpdateShape& update, const UpdatedMatrix<T>& matrix, UpdateCase& result);
   const std::vector<double>& whole_solutions(const UpdatedMatrix<T>& matrix);
 
   // update_accuracy.cpp
@@ -85,6 +111,7 @@ class UpdateCases {
   bool attached_ = false;
   Matrix<T> a_, b_;
   std::optional<UpdatableQR<T>> f_;
+  std::optional<paper::Updates<T>> paper_;  ///< of the same matrix and form
   Transfers transfers_;
   std::map<std::tuple<Index, Index, int>, Refactored> refactored_;
   std::map<std::pair<Index, Index>, std::vector<double>> whole_solutions_;

@@ -9,18 +9,18 @@
 namespace qrane::bench {
 
 template <class T>
-void UpdateCases<T>::time_protocol(const UpdateShape& update, UpdatableQR<T>& f, const UpdatedMatrix<T>& matrix,
-                                   UpdateCase& result) {
+void UpdateCases<T>::time_protocol(const UpdateShape& update, const UpdatedMatrix<T>& matrix, UpdateCase& result) {
   const Context& context = session_.context();
+  const UpdateSubject<T> shared = subject(update, update.ways.front());
   std::optional<UpdatableQR<T>> with_b;  // where the shared one does not carry the right-hand side
-  const auto start = [&]() -> UpdatableQR<T>& {
-    if (attached_) return f;
+  const auto start = [&]() -> UpdateSubject<T> {
+    if (attached_) return shared;
     with_b.emplace(fresh(update.form, true));
-    return *with_b;
+    return {UpdateWay::automatic, *with_b, nullptr};
   };
   const bool first = transfers_.host.empty();
   if (first) {
-    UpdatableQR<T>& g = start();
+    const UpdatableQR<T>& g = start().f;
     if (has_q(update.form)) transfers_.host.push_back(context.to_host(g.q()));
     transfers_.host.push_back(context.to_host(g.r()));
     transfers_.host.push_back(context.to_host(g.projected()));
@@ -32,11 +32,11 @@ void UpdateCases<T>::time_protocol(const UpdateShape& update, UpdatableQR<T>& f,
       context.template copy<T>(std::as_const(transfers_.host[i]).view(), transfers_.device[i].view());
   };
   for (int run = first ? -1 : 0; run < 2 && !session_.interrupted(); ++run) {
-    UpdatableQR<T>& g = start();
-    const double ms = session_.time_ms([&] {
+    const UpdateSubject<T> g = start();
+    const double ms = time_ms(g, [&] {
       transfer();
-      matrix.forward(g, update.methods.front());
-      g.solve();
+      g.forward(matrix);
+      g.f.solve();
     });
     if (attached_) take_back(g, matrix);
     if (run < 0) continue;
@@ -67,8 +67,7 @@ const std::vector<double>& UpdateCases<T>::whole_solutions(const UpdatedMatrix<T
   return samples;
 }
 
-template void UpdateCases<float>::time_protocol(const UpdateShape&, UpdatableQR<float>&, const UpdatedMatrix<float>&, UpdateCase&);
-template void UpdateCases<double>::time_protocol(const UpdateShape&, UpdatableQR<double>&, const UpdatedMatrix<double>&,
-                                                 UpdateCase&);
+template void UpdateCases<float>::time_protocol(const UpdateShape&, const UpdatedMatrix<float>&, UpdateCase&);
+template void UpdateCases<double>::time_protocol(const UpdateShape&, const UpdatedMatrix<double>&, UpdateCase&);
 
 }  // namespace qrane::bench

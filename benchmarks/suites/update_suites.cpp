@@ -12,8 +12,8 @@
 namespace qrane::bench {
 namespace {
 
-const std::vector<UpdateMethod> and_paper = {UpdateMethod::automatic, UpdateMethod::paper};
-const std::vector<UpdateMethod> both_papers = {UpdateMethod::automatic, UpdateMethod::paper, UpdateMethod::paper_dense};
+const std::vector<UpdateWay> and_paper = {UpdateWay::automatic, UpdateWay::paper};
+const std::vector<UpdateWay> both_papers = {UpdateWay::automatic, UpdateWay::paper, UpdateWay::paper_dense};
 
 class Grid {
  public:
@@ -67,14 +67,14 @@ void add_columns_in(Grid& grid) {
   for (const Index m : {4000, 8000, 12'000, 16'000})
     for (const Index k : {0, 1000, 2000, 2900, 3000}) {
       UpdateShape& point = grid.add("figure 6", Change::insert_columns, {m, 3000}, k, 200);
-      if (m == 8000 && k % 1000 == 0) point.methods = both_papers;
+      if (m == 8000 && k % 1000 == 0) point.ways = both_papers;
     }
   for (const Index m : {8000, 12'000, 16'000})
     for (const Index k : {0, 2000, 4000, 6000}) grid.add("figure 7", Change::insert_columns, {m, 6000}, k, 200);
   for (const Index m : {8000, 16'000})
     for (const Index p : {20, 100, 200, 500, 1000, 2000}) {
       UpdateShape& point = grid.add("figure 8", Change::insert_columns, {m, 3000}, 2980, p);
-      if (m == 8000) point.methods = and_paper;
+      if (m == 8000) point.ways = and_paper;
     }
   for (const QForm form : {QForm::full, QForm::implicit}) {
     for (const Index k : {0, 1500, 3000}) grid.add("figure 6", Change::insert_columns, {8000, 3000}, k, 200, form);
@@ -82,7 +82,7 @@ void add_columns_in(Grid& grid) {
   }
   for (const Index k : {500, 5500}) {
     UpdateShape& point = grid.add("table 2", Change::insert_columns, {16'000, 6000}, k, 200);
-    point.methods = {UpdateMethod::paper};
+    point.ways = {UpdateWay::paper};
     point.stages = true;
     point.paper_protocol = true;
     point.precision = "f32";
@@ -94,7 +94,7 @@ void add_columns_out(Grid& grid) {
     for (const Index m : {4000, 8000, 12'000, 16'000})
       for (const Index k : {0, 1500, 2800}) {
         UpdateShape& point = grid.add("figure 9", Change::delete_columns, {m, 3000}, k, 200, form);
-        if (m == 8000) point.methods = and_paper;
+        if (m == 8000) point.ways = and_paper;
       }
     for (const Index p : {200, 1000, 2000})
       for (const Index k : {0, 2000, 4000}) grid.add("figure 10", Change::delete_columns, {8000, 6000}, k, p, form);
@@ -107,7 +107,7 @@ void add_rows_in(Grid& grid) {
   for (const QForm form : {QForm::none, QForm::thin}) {
     for (const Index m : {1000, 2000, 4000, 8000, 16'000}) {
       UpdateShape& point = grid.add("figure 11", Change::insert_rows, {m, 1000}, 0, 200, form);
-      if (m == 8000) point.methods = both_papers;
+      if (m == 8000) point.ways = both_papers;
     }
     for (const Index m : {3000, 4000, 8000, 12'000, 16'000})
       grid.add("figure 11", Change::insert_rows, {m, 3000}, 0, 200, form);
@@ -126,7 +126,7 @@ void add_rows_out(Grid& grid) {
       for (const Index p : {1, 100, 1000}) {
         if (times * n - p < n) continue;
         UpdateShape& point = grid.add("figure 14", Change::delete_rows, {times * n, n}, 0, p);
-        if (n <= 2000 && times == 4) point.methods = and_paper;
+        if (n <= 2000 && times == 4) point.ways = and_paper;
       }
   }
   for (const QForm form : {QForm::full, QForm::implicit})
@@ -143,7 +143,7 @@ void add_tables(Grid& grid) {
     for (const int nb : {10, 32, 50, 100, 200, 500}) {
       UpdateShape& point = grid.add("table 1", change, shape, k, p, QForm::none);
       point.block_cols = nb;
-      point.methods = {UpdateMethod::paper};
+      point.ways = {UpdateWay::paper};
       point.precision = "f32";
     }
   };
@@ -152,7 +152,7 @@ void add_tables(Grid& grid) {
   // Columns in: the reflectors are those of one QR of U's part beyond Q, whose blocks the library chooses: once, by
   // stages.
   UpdateShape& in = grid.add("table 1, columns in", Change::insert_columns, {4000, 1000}, 250, 1000);
-  in.methods = {UpdateMethod::paper};
+  in.ways = {UpdateWay::paper};
   in.stages = true;
   in.precision = "f32";
   for (const Change change : {Change::insert_rows, Change::delete_columns, Change::delete_rows, Change::insert_columns})
@@ -160,11 +160,15 @@ void add_tables(Grid& grid) {
       UpdateShape& point = grid.add("tables 3 to 5", change, {4000, 2000}, 0, p);
       point.kind = UpdateKind::accuracy;
       point.precision = "f32";
-      point.methods = and_paper;
+      point.ways = and_paper;
     }
 }
 
 }  // namespace
+
+const char* to_string(UpdateWay way) {
+  return way == UpdateWay::automatic ? "automatic" : way == UpdateWay::paper ? "paper" : "paper_dense";
+}
 
 std::vector<UpdateShape> paper_updates() {
   Grid grid;
@@ -192,7 +196,7 @@ std::vector<UpdateShape> smoke_updates() {
   }
   add_batches(grid, 20, {{40, 8}});
   UpdateShape& staged = grid.add("table 2", Change::insert_columns, shape, 10, 5);
-  staged.methods = {UpdateMethod::paper};
+  staged.ways = {UpdateWay::paper};
   staged.stages = staged.paper_protocol = true;
   staged.precision = "f32";
   for (const Change change :

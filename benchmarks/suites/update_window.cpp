@@ -26,15 +26,14 @@ void UpdateCases<T>::time_window(const UpdateShape& update, UpdateCase& result) 
   f.attach(window(b, 0, m), window(a, 0, m));
   result.steps = steps;
   UpdateTime time;
-  time.method = to_string(update.methods.front());
+  time.method = to_string(UpdateMethod::automatic);
   Index first = 0;
   UpdateReport said;
-  const auto step = [&] {
-    UpdateOptions how;
-    how.method = update.methods.front();
-    how.queued = true;
+  const auto step = [&, m = m] {  // clang 14 captures no structured bindings
+    const UpdateOptions how{.queued = true};
     said = f.insert_rows(m, window(a, first + m, p), window(b, first + m, p), how);
-    const UpdateReport out = f.delete_rows(0, p, window(a, first, p), window(b, first, p), how, window(a, first + p, m));
+    const UpdateReport out =
+        f.delete_rows(0, p, window(a, first, p), window(b, first, p), how, window(a, first + p, m));
     if (out.refreshed) ++result.refreshed;
     first += p;
   };

@@ -74,9 +74,8 @@ class UpdatedMatrix {
   MatrixView<const T> b_after() const { return updated_b_.rows() > 0 ? updated_b_.view() : b_.view(); }
 
   /// f: of A as it was -> as it is after.
-  UpdateReport forward(UpdatableQR<T>& f, UpdateMethod method) const {
+  UpdateReport forward(UpdatableQR<T>& f) const {
     UpdateOptions options;
-    options.method = method;
     options.block_cols = update_.block_cols;
     return change(f, update_.change, options, after());
   }

@@ -104,16 +104,10 @@ void Pictures::end_window() {
   }
 }
 
-void Pictures::join(const Kind& kind) const {
-  std::vector<std::string> parts;
-  for (const std::string& name : kind.windows) parts.push_back(path(name));
-  io::join_videos(parts, path(std::string(kind.name) + ".mp4"));
-}
-
 void Pictures::finish() {
   for (Kind& kind : kinds_) kind.writer.reset();
   if (kinds_[0].windows.empty()) return;
-  for (const Kind& kind : kinds_) join(kind);
+  for (const Kind& kind : kinds_) io::join_videos(kind.windows, path(std::string(kind.name) + ".mp4"));
   for (const Kind& kind : kinds_) {
     for (const std::string& name : kind.windows) fs::remove(path(name));
   }

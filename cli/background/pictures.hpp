@@ -45,7 +45,6 @@ class Pictures {
     std::vector<std::string> windows;  ///< names of finished ones
   };
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
-  void join(const Kind& kind) const;
   void remove_older() const;
 
   std::string directory_;

@@ -87,8 +87,8 @@ void check_background_options(const BackgroundOptions& o) {
                 " is negative or too large");
   detail::check(o.window >= 2 && o.window <= largest, ErrorCode::invalid_argument, "--window: ", o.window,
                 " frames; a window has at least 2");
-  detail::check(std::isfinite(o.threshold) && o.threshold >= 0, ErrorCode::invalid_argument, "--threshold: ",
-                o.threshold, " is negative or no number");
+  detail::check(std::isfinite(o.threshold) && o.threshold >= 0, ErrorCode::invalid_argument,
+                "--threshold: ", o.threshold, " is negative or no number");
   detail::check(o.overlap >= 0 && o.overlap < o.window, ErrorCode::invalid_argument, "--overlap: ", o.overlap,
                 " frames; windows of ", o.window, " share at most ", o.window - 1);
   positive("--lambda", o.lambda);
@@ -201,8 +201,8 @@ void BackgroundRun::separate(const FrameWindow& window) {
                             ", above --tolerance ", brief(options_.tolerance)));
   }
   say_("frames ", report.first, "-", report.first + report.frames - 1, ": ", report.iterations, " iterations in ",
-       brief(report.seconds), " s (", brief(report.seconds > 0 ? report.iterations / report.seconds : 0),
-       "/s), rank ", report.rank, ", residual ", brief(report.residual));
+       brief(report.seconds), " s (", brief(report.seconds > 0 ? report.iterations / report.seconds : 0), "/s), rank ",
+       report.rank, ", residual ", brief(report.residual));
   windows_.push_back(std::move(report));
 }
 

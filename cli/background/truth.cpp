@@ -99,8 +99,8 @@ Truth::Truth(const std::string& directory, const std::string& video, std::int64_
     const auto frame = static_cast<std::int64_t>(k);
     if (wanted(frame)) paths_[frame] = masks.paths[k];
   }
-  detail::check(!paths_.empty(), ErrorCode::invalid_argument, "--truth: none of the ", masks.paths.size(),
-                " masks in ", directory, " belongs to a frame from number ", first, " on");
+  detail::check(!paths_.empty(), ErrorCode::invalid_argument, "--truth: none of the ", masks.paths.size(), " masks in ",
+                directory, " belongs to a frame from number ", first, " on");
 }
 
 std::vector<std::string> Truth::files() const {

@@ -17,8 +17,9 @@ WindowReader::WindowReader(NextFrame next, std::size_t frame_bytes, const Window
     : next_(std::move(next)), frame_bytes_(frame_bytes), shape_(shape), first_(first) {
   detail::check(shape.window >= 2, ErrorCode::invalid_argument, "--window: ", shape.window,
                 " is too few; a background needs at least 2 frames");
-  detail::check(shape.overlap >= 0 && shape.overlap < shape.window, ErrorCode::invalid_argument, "--overlap: ",
-                shape.overlap, " frames; windows of ", shape.window, " share at most ", shape.window - 1);
+  detail::check(shape.overlap >= 0 && shape.overlap < shape.window, ErrorCode::invalid_argument,
+                "--overlap: ", shape.overlap, " frames; windows of ", shape.window, " share at most ",
+                shape.window - 1);
 }
 
 std::optional<FrameWindow> WindowReader::next() {

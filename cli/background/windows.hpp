@@ -17,9 +17,9 @@
 namespace qrane::cli {
 
 struct FrameWindow {
-  std::int64_t first = 0;   ///< number of its first frame, from 0
-  std::int64_t count = 0;   ///< frames
-  std::int64_t shared = 0;  ///< the first so many were part of the window before
+  std::int64_t first = 0;            ///< number of its first frame, from 0
+  std::int64_t count = 0;            ///< frames
+  std::int64_t shared = 0;           ///< the first so many were part of the window before
   std::vector<std::uint8_t> frames;  ///< one after the other
 };
 
@@ -47,7 +47,7 @@ class WindowReader {
   NextFrame next_;
   std::size_t frame_bytes_;
   WindowShape shape_;
-  std::int64_t first_;        ///< number of the first frame held
+  std::int64_t first_;       ///< number of the first frame held
   std::int64_t handed_ = 0;  ///< of the frames held: handed out before, kept for the next window
   bool ended_ = false;
   std::vector<std::uint8_t> held_;

@@ -5,6 +5,7 @@
 #include <qrane/version.hpp>
 
 #include <cstdint>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -36,11 +37,13 @@ class QRANE_API Error : public std::runtime_error {
 
 namespace detail {
 
-/// All arguments, written one after the other.
+/// All arguments, written one after the other. Streams keep to themselves that memory ran out, and the text would be
+/// cut off.
 template <class... Args>
 std::string concat(const Args&... args) {
   std::ostringstream out;
   (out << ... << args);
+  if (!out) throw std::bad_alloc();
   return out.str();
 }
 

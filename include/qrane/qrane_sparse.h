@@ -265,7 +265,8 @@ typedef struct qrane_sparse_refinement {
   int64_t rank; /* as in qrane_sparse_solution */
   int64_t full;
   int32_t iterations; /* of the column that took most */
-  int32_t converged;  /* 0: a column's residual still had more of A's range in it than rounding explains */
+  int32_t converged;  /* 1: double's accuracy was reached for every right-hand side; 0, too, where the factorization
+                       * dropped a column that is independent in double */
 } qrane_sparse_refinement;
 
 #define QRANE_SPARSE_REFINEMENT_INIT \

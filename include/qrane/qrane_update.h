@@ -19,9 +19,7 @@ typedef enum qrane_update_method {
   QRANE_UPDATE_ORTHOGONAL = 1, /* a chain of small orthogonal blocks, and one sweep over Q */
   QRANE_UPDATE_CHOLESKY = 2,   /* rows out of a thin Q; guarded */
   QRANE_UPDATE_TRAILING = 3,   /* columns: those right of the change are refactored */
-  QRANE_UPDATE_REFACTOR = 4,   /* from scratch */
-  QRANE_UPDATE_PAPER = 5,      /* as in Andrew and Dingle (2014), section 3 */
-  QRANE_UPDATE_PAPER_DENSE = 6 /* their suggested variants, section 5 */
+  QRANE_UPDATE_REFACTOR = 4    /* from scratch */
 } qrane_update_method;
 
 typedef struct qrane_update_options {

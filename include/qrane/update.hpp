@@ -2,8 +2,7 @@
 // What updates of a factorization take and report (updatable_qr.hpp; for batches BatchQR in qr.hpp).
 //
 // Sources: Hammarling, Lucas, "Updating the QR factorization and the least squares problem" (2008), for the four
-// updates and their operation counts; Andrew, Dingle, "Implementing QR factorization updating algorithms on GPUs"
-// (Parallel Computing 40, 2014), for the method named `paper`.
+// updates and their operation counts.
 #pragma once
 
 #include <string>
@@ -24,9 +23,6 @@ enum class UpdateMethod {
   cholesky,    ///< rows out of a thin Q: SᵀS = I - WᵀW, Q := Q S⁻¹, R := S R; guarded, falls back to orthogonal
   trailing,    ///< columns: the columns of Q left of the change are kept, those right of it factored anew
   refactor,    ///< from scratch: the updated matrix where the caller lends it, else the product of thin Q and R
-  paper,  ///< as in Andrew and Dingle, section 3: Householder blocks and wavefronts of Givens rotations; by name only
-  paper_dense,  ///< their two suggested variants (section 5): Householder with fill-in, dense QR of [R; U]; by name
-                ///< only
 };
 
 QRANE_API const char* to_string(Change change);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "cpu/basic.hpp"
-#include "vocabulary/rotations.hpp"
 
 namespace qrane::backend::cpu {
 
@@ -24,11 +23,5 @@ void small_svd(const Queue& queue, const SmallSvd<Cpu>& task);
 
 // rpca
 void robust_pca_verdict(const Queue& queue, const RobustPcaVerdict<Cpu>& verdict);
-
-// updates by Givens rotations
-template <class T>
-void make_rotations(const Queue& queue, const Rotations<Cpu, T>& task);
-template <class T>
-void rotate(const Queue& queue, const Rotate<Cpu, T>& task);
 
 }  // namespace qrane::backend::cpu

@@ -23,6 +23,7 @@ template <class T>
 void gather_columns(const Queue& queue, const Mat<T>& source, const std::int32_t* columns, const Mat<T>& target);
 template <class T>
 void fill(const Queue& queue, const Mat<T>& a, T off_diagonal, T diagonal);
+void set_flags(const Queue& queue, std::int32_t* flags, Index count, std::int32_t value);
 template <class T>
 void narrow(const Queue& queue, const Mat<double>& source, const Mat<T>& target, Part part);
 template <class T>

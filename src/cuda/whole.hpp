@@ -4,7 +4,6 @@
 #pragma once
 
 #include "cuda/basic.hpp"
-#include "vocabulary/rotations.hpp"
 
 namespace qrane::backend::cuda {
 
@@ -64,11 +63,5 @@ void robust_pca_verdict(const Queue& queue, const RobustPcaVerdict<Cuda>& verdic
 // fronts
 template <class T>
 void update_fronts_pair(const Queue& queue, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, FrontUpdateTask>& tasks);
-
-// updates by Givens rotations
-template <class T>
-void make_rotations(const Queue& queue, const Rotations<Cuda, T>& task);
-template <class T>
-void rotate(const Queue& queue, const Rotate<Cuda, T>& task);
 
 }  // namespace qrane::backend::cuda

@@ -84,7 +84,7 @@ void join_t(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& t, Inde
     const Index n = std::min(b, t.cols - col);
     // T12 = -T1 (V1ᵀ Y2)
     gemm(queue, Op::none, Op::transpose, T(-1), t.block(0, 0, col, col), work.products.block(col, 0, n, col), T(0),
-               t.block(0, col, col, n));
+         t.block(0, col, col, n));
   }
 }
 
@@ -110,7 +110,7 @@ void factor_block(typename B::Queue& queue, const BlockedSchedule<B>& schedule, 
     if (col + b == end) continue;
     const Index right = end - col - b;
     gemm(queue, Op::none, Op::none, T(-1), panel_v, work.products.block(at, at + b, b, right), T(1),
-               a.block(col, col + b, m - col, right));
+         a.block(col, col + b, m - col, right));
   }
   if (joined) join_t(queue, t, schedule.panel_cols, work);
 }
@@ -123,9 +123,7 @@ void blocked(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const
   const Index k = std::min(a.rows, a.cols), m = a.rows, block = schedule.block_cols;
   auto side = k > block ? queue.side() : queue;
   fill(queue, t, T(0), T(0));
-  if (const auto& p = work.panel; p.method.cholesky_passes > 0)
-    fill(queue, backend::DeviceMatrix<B, double>{cast_pointer<double>(p.refused), p.panels, 1, p.panels, 0, 1}, 0.0,
-               0.0);
+  if (const auto& p = work.panel; p.method.cholesky_passes > 0) set_flags(queue, p.refused, 2 * p.panels, 0);
   side.follow(queue);
   for (Index first = 0, turn = 0; first < k; first += block, turn = 1 - turn) {
     const Index end = std::min(first + block, k), next = std::min(end + block, k);

@@ -162,7 +162,7 @@ constexpr bool starts_tree_early(int passes, Index sketch_rows) {
 /// Something else has answered: under that condition the rest of an early tree does nothing.
 template <class B, class T>
 void call_off_tree(typename B::Queue queue, const CholeskyWorkspace<B, T>& work) {
-  fill(queue, backend::DeviceMatrix<B, float>{cast_pointer<float>(work.unanswered()), 1, 1, 1, 0, 1}, 0.0f, 0.0f);
+  set_flags(queue, work.unanswered(), 1, 0);
 }
 
 /// R and thin Q from two passes, under the queue's condition; work.to_tree() is set when Q1 is not as it should be.
@@ -197,9 +197,8 @@ void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const 
   const bool thin = q.cols > 0, repairs = guard.passes > 1;
   // whether a first factor that is no preconditioner leaves another
   const bool rescues = sizeof(T) == 4 || sketch.rows > 0;
-  fill(queue, DeviceMatrix<B, float>{cast_pointer<float>(work.flags), Work::flag_count, 1, Work::flag_count, 0, 1},
-       0.0f,
-       1.0f);  // unanswered, and nothing else
+  set_flags(queue, work.flags, Work::flag_count, 0);
+  if (work.early_tree) set_flags(queue, work.unanswered(), 1, 1);
   const auto within = work.first_verdict(), beyond = within + 1, fit = within + 2, hopeless = within + 3;
   const ImplicitQ<B, T> implicit{&tree, work.tree_v, work.t};
   auto side = work.early_tree ? queue.side() : queue;

@@ -25,6 +25,12 @@ template <class... Args>
   throw Error(ErrorCode::file, detail::concat(shown(path), ":", line, ": ", message...));
 }
 
+/// "PATH: MESSAGE: REASON" of the system. Memory that the system lacks is no fault of the file.
+[[noreturn]] inline void fail_by_system(const std::string& path, const char* message, int code = errno) {
+  throw Error(code == ENOMEM ? ErrorCode::out_of_memory : ErrorCode::file,
+              detail::concat(shown(path), ": ", message, ": ", std::strerror(code)));
+}
+
 /// A file that was begun could not be written to its end: a full disk, a reader of a pipe that went away.
 class WriteError : public Error {
  public:

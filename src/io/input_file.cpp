@@ -34,7 +34,7 @@ std::size_t read_some(const std::string& path, int fd, char* to, std::size_t cou
   while (done < count) {
     const ssize_t got = ::read(fd, to + done, count - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(path, "cannot read: ", system_reason());
+    if (got < 0) fail_by_system(path, "cannot read");
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
@@ -45,7 +45,7 @@ void write_all(const std::string& path, int fd, const char* from, std::size_t co
   while (count > 0) {
     const ssize_t put = ::write(fd, from, count);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) fail(path, "cannot copy it to a temporary file: ", system_reason());
+    if (put < 0) fail_by_system(path, "cannot copy it to a temporary file");
     from += put;
     count -= static_cast<std::size_t>(put);
   }
@@ -59,11 +59,11 @@ bool looks_like_a_matrix(std::string_view head) {
 /// The descriptor of an unnamed temporary file with all that the stream holds.
 int copy_of(const std::string& path) {
   const Descriptor stream(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (stream.fd < 0) fail(path, "cannot read: ", system_reason());
+  if (stream.fd < 0) fail_by_system(path, "cannot read");
   const char* const directory = std::getenv("TMPDIR");
   std::string name = detail::concat(directory != nullptr && *directory != '\0' ? directory : "/tmp", "/qrane-XXXXXX");
   Descriptor copy(::mkostemp(name.data(), O_CLOEXEC));
-  if (copy.fd < 0) fail(path, "cannot copy it to a temporary file: ", system_reason());
+  if (copy.fd < 0) fail_by_system(path, "cannot copy it to a temporary file");
   ::unlink(name.c_str());
   std::vector<char> piece(piece_bytes);
   for (bool first = true;; first = false) {
@@ -83,7 +83,7 @@ bool is_stream(const std::string& path) {
 
 std::string seekable_path(const std::string& path) {
   struct stat status {};
-  if (path != "-" && ::stat(path.c_str(), &status) != 0) fail(path, "cannot read: ", system_reason());
+  if (path != "-" && ::stat(path.c_str(), &status) != 0) fail_by_system(path, "cannot read");
   if (S_ISDIR(status.st_mode)) fail(path, "cannot read: it is a directory");
   if (!is_stream(path)) return path;
   static std::mutex mutex;
@@ -97,7 +97,7 @@ std::string seekable_path(const std::string& path) {
 File open_input(const std::string& path, std::int64_t& bytes) {
   File file(std::fopen(seekable_path(path).c_str(), "rbe"));
   struct stat status {};
-  if (!file || ::fstat(::fileno(file.get()), &status) != 0) fail(path, "cannot read: ", system_reason());
+  if (!file || ::fstat(::fileno(file.get()), &status) != 0) fail_by_system(path, "cannot read");
   bytes = status.st_size;
   return file;
 }
@@ -108,7 +108,7 @@ std::string read_file(const std::string& path, std::int64_t most_bytes) {
   if (size > most_bytes) fail(path, "it has ", size, " bytes; at most ", most_bytes, " are read");
   std::string bytes(static_cast<std::size_t>(size), '\0');
   bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file.get()));
-  if (std::ferror(file.get()) != 0) fail(path, "cannot read: ", system_reason());
+  if (std::ferror(file.get()) != 0) fail_by_system(path, "cannot read");
   return bytes;
 }
 

@@ -54,8 +54,8 @@ Dense<T> spread(const Sparse<double>& a) {
 template <class Matrix>
 void refuse_not_finite(const std::string& path, const Matrix& a) {
   if (const auto at = first_not_finite(a)) {
-    throw Error(ErrorCode::not_finite,
-                detail::concat(shown(path), ": NaN or Inf at row ", at->row, ", column ", at->col, " (counted from 0)"));
+    throw Error(ErrorCode::not_finite, detail::concat(shown(path), ": NaN or Inf at row ", at->row, ", column ",
+                                                      at->col, " (counted from 0)"));
   }
 }
 

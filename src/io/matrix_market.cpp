@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads Matrix Market files: the text is walked once, piece by piece; coordinate entries are sorted by two stable counting passes
-// (rows, then columns), so the cost is linear in the file and in rows + cols.
+// Reads Matrix Market files: the text is walked once, piece by piece; coordinate entries are sorted by two stable
+// counting passes (rows, then columns), so the cost is linear in the file and in rows + cols.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -57,8 +57,8 @@ class Reader {
     fail_at(path_, tokens_.line(), message...);
   }
   [[noreturn]] void fail_truncated(const MatrixMarketHeader& header, std::int64_t found) const {
-    fail_at(path_, tokens_.line(), tokens_.truncated() ? "the compressed file breaks off" : "the file ends", " after ", found,
-            " of ", header.entries, " entries");
+    fail_at(path_, tokens_.line(), tokens_.truncated() ? "the compressed file breaks off" : "the file ends", " after ",
+            found, " of ", header.entries, " entries");
   }
   std::int64_t integer(std::string_view token, const char* what);
   double real(std::string_view token);
@@ -185,8 +185,8 @@ MatrixMarketHeader Reader::header() {
     if (header.symmetry == Symmetry::skew_symmetric) header.entries -= n;
   }
   if (is_nearly_empty(header.rows, header.cols, header.entries)) {
-    fail_here("the sizes ", header.rows, " x ", header.cols, " with ", header.entries, " entries: at most ",
-              most_empty, " rows or columns without entries are read");
+    fail_here("the sizes ", header.rows, " x ", header.cols, " with ", header.entries, " entries: at most ", most_empty,
+              " rows or columns without entries are read");
   }
   expect_end_of_line("the size line's numbers");
   return header;
@@ -310,9 +310,7 @@ Sparse<double> Reader::coordinate(const MatrixMarketHeader& header) {
 
 bool is_matrix_market_path(const std::string& path) { return has_ending(path, ".mtx") || has_ending(path, ".mtx.gz"); }
 
-MatrixMarketHeader read_matrix_market_header(const std::string& path) {
-  return Reader(path).header();
-}
+MatrixMarketHeader read_matrix_market_header(const std::string& path) { return Reader(path).header(); }
 
 MatrixMarket read_matrix_market(const std::string& path) {
   Reader reader(path);

@@ -54,7 +54,8 @@ void parse_type(const std::string& path, std::string_view value, NpyHeader& head
   }
   const std::string_view descr = value.substr(1, value.find(value.front(), 1) - 1);
   const std::string_view name = descr.substr(std::min<std::size_t>(1, descr.size()));
-  const auto known = std::find_if(std::begin(types), std::end(types), [&](const NamedType& t) { return t.name == name; });
+  const auto known =
+      std::find_if(std::begin(types), std::end(types), [&](const NamedType& t) { return t.name == name; });
   if (known != std::end(types) && std::string_view("<>|=").find(descr.front()) != std::string_view::npos) {
     header.type = known->type;
     header.item_bytes = known->bytes;
@@ -62,7 +63,8 @@ void parse_type(const std::string& path, std::string_view value, NpyHeader& head
     return;
   }
   if (name.starts_with('c')) fail(path, "complex matrices are not yet supported (dtype '", descr, "')");
-  fail(path, "unsupported dtype '", descr, "' (bool, integers up to 64 bits and floats of 16, 32 and 64 bits are read)");
+  fail(path, "unsupported dtype '", descr,
+       "' (bool, integers up to 64 bits and floats of 16, 32 and 64 bits are read)");
 }
 
 void parse_shape(const std::string& path, std::string_view value, NpyHeader& header) {
@@ -304,7 +306,7 @@ void NpyFrames::load(std::int64_t k) {
   const std::int64_t frame_bytes = height() * width() * header_.item_bytes;
   bytes_.resize(static_cast<std::size_t>(frame_bytes));
   if (::fseeko(file_.get(), static_cast<off_t>(header_.data_offset + k * frame_bytes), SEEK_SET) != 0) {
-    fail(path_, "cannot read: ", system_reason());
+    fail_by_system(path_, "cannot read");
   }
   read_bytes(path_, file_.get(), bytes_.data(), bytes_.size());
 }

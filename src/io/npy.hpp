@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's .npy files (format versions 1, 2 and 3): bool, integers of 1 to 8 bytes, floats of 2, 4 and 8 bytes, in either
-// byte order, C and Fortran order.
-// Faults are Error{file} naming the path and what was expected and found.
+// NumPy's .npy files (format versions 1, 2 and 3): bool, integers of 1 to 8 bytes, floats of 2, 4 and 8 bytes, in
+// either byte order, C and Fortran order. Faults are Error{file} naming the path and what was expected and found.
 #pragma once
 
 #include <string>
@@ -47,8 +46,8 @@ class NpyFrames {
   std::int64_t frames() const { return header_.shape[0]; }
   std::int64_t height() const { return header_.shape[1]; }
   std::int64_t width() const { return header_.shape[2]; }
-  /// Frame k as height x width gray levels, row-major. Values of a bool array, and of floats that all lie in [0, 1], are
-  /// scaled by 255; others are taken as levels 0..255, rounded and clamped.
+  /// Frame k as height x width gray levels, row-major. Values of a bool array, and of floats that all lie in [0, 1],
+  /// are scaled by 255; others are taken as levels 0..255, rounded and clamped.
   void read(std::int64_t k, std::uint8_t* frame);
   /// What was done to the values beyond taking them as levels, in words; empty for nothing.
   const std::string& note() const { return note_; }

@@ -115,8 +115,9 @@ void PartialFile::close() {
 
 void PartialFile::commit() {
   flush();
-  // A failing disk is found out before the old file goes.
-  if (partial_ != target_ && ::fsync(fd_) != 0) stop(path_);
+  // A failing disk is found out before the old file goes; file systems that cannot synchronize say so in other codes.
+  const bool synced = partial_ == target_ || ::fsync(fd_) == 0;
+  if (!synced && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) stop(path_);
   close();
   if (partial_ != target_ && ::rename(partial_.c_str(), target_.c_str()) != 0) {
     stop(path_);

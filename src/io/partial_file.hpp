@@ -10,7 +10,8 @@ namespace qrane::io {
 /// A file under construction at PATH.partial-PID.
 ///
 /// A symbolic link is followed, so that the link stays; what exists and is no regular file (/dev/null, a fifo) is
-/// written directly, since a rename would replace it; "-" is standard output. Faults are Error{file} naming PATH and the reason.
+/// written directly, since a rename would replace it; "-" is standard output. Faults are Error{file} naming PATH and
+/// the reason.
 class PartialFile {
  public:
   explicit PartialFile(const std::string& path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <new>
 
 #include <io/file_error.hpp>
 #include <io/input_file.hpp>
@@ -19,7 +20,7 @@ TextFile::TextFile(const std::string& path) : path_(path) {
   open_input(path, bytes);  // the messages of a file that cannot be read
   // zlib hands files that are not compressed through as they are.
   file_.reset(gzopen(seekable_path(path).c_str(), "rbe"));
-  if (!file_) fail(path, "cannot read: ", system_reason());
+  if (!file_) fail_by_system(path, "cannot read");
   gzbuffer(file_.get(), static_cast<unsigned>(piece_bytes));
   piece_.resize(piece_bytes);
   at_ = end_ = piece_.data();
@@ -32,10 +33,12 @@ bool TextFile::refill() {
   int code = Z_OK;
   const char* words = gzerror(file_.get(), &code);
   truncated_ = truncated_ || code == Z_BUF_ERROR;
+  if (got < 0 && code == Z_MEM_ERROR) throw std::bad_alloc();
   if (got < 0 && code != Z_BUF_ERROR) {
+    if (code == Z_ERRNO) fail_by_system(path_, "cannot read");
     std::string_view reason = words;  // zlib puts the name in front
     if (const std::size_t at = reason.rfind(": "); at != std::string_view::npos) reason.remove_prefix(at + 2);
-    fail(path_, "cannot read: ", code == Z_ERRNO ? system_reason() : std::string(reason));
+    fail(path_, "cannot read: ", reason);
   }
   at_ = piece_.data();
   end_ = at_ + std::max(got, 0);

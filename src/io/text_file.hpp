@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text file, decompressed when it is a gzip file, as tokens with their line numbers. It is read piece by piece: memory
-// does not grow with the file.
+// A text file, decompressed when it is a gzip file, as tokens with their line numbers. It is read piece by piece:
+// memory does not grow with the file.
 #pragma once
 
 #include <zlib.h>

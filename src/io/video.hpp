@@ -31,7 +31,7 @@ struct VideoInfo {
   double frame_rate = 25;         ///< 25 for images, arrays and live sources
   std::int64_t frame_count = -1;  ///< what is expected in all (max_frames counted in); -1: unknown
   bool live = false;              ///< frames come as they are made
-  std::string note;               ///< what was done to the values of an array beyond taking them as levels; mostly empty
+  std::string note;  ///< what was done to the values of an array beyond taking them as levels; mostly empty
 
   std::size_t pixels() const { return static_cast<std::size_t>(width) * static_cast<std::size_t>(height); }
   std::size_t frame_bytes() const { return pixels() * static_cast<std::size_t>(channels); }
@@ -83,7 +83,8 @@ class VideoWriter {
 };
 
 /// Videos that VideoWriter wrote with the same size and rate, one after the other in one file, without encoding again.
-void join_videos(const std::vector<std::string>& parts, const std::string& path);
+/// They lie in the directory of `path`; their names hold no quotes and no line ends.
+void join_videos(const std::vector<std::string>& names, const std::string& path);
 
 /// Whether `ffmpeg` and `ffprobe` can be started.
 bool have_ffmpeg();

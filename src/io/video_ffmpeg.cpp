@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Videos by way of the ffmpeg program, which writes each frame as a PGM or PPM image into a pipe.
 //
-// What a source may lead to is limited twice. Its protocol is the only one that ffmpeg may open, and a local file must be
-// a container that holds its own frames: playlists, which name further files, are refused.
+// What a source may lead to is limited twice. Its protocol is the only one that ffmpeg may open, and a local file must
+// be a container that holds its own frames: playlists, which name further files, are refused.
 #include <sys/stat.h>
 
 #include <charconv>
@@ -30,10 +30,14 @@ struct Protocol {
   std::string_view name;
   const char* allowed;
 };
-constexpr Protocol protocols[] = {{"rtsp", "rtsp,rtp,udp,tcp"}, {"rtsps", "rtsps,rtsp,rtp,udp,tls,tcp"},
-                                  {"rtmp", "rtmp,tcp"},         {"http", "http,tcp"},
-                                  {"https", "https,tls,tcp"},   {"srt", "srt"},
-                                  {"tcp", "tcp"},               {"udp", "udp"},
+constexpr Protocol protocols[] = {{"rtsp", "rtsp,rtp,udp,tcp"},
+                                  {"rtsps", "rtsps,rtsp,rtp,udp,tls,tcp"},
+                                  {"rtmp", "rtmp,tcp"},
+                                  {"http", "http,tcp"},
+                                  {"https", "https,tls,tcp"},
+                                  {"srt", "srt"},
+                                  {"tcp", "tcp"},
+                                  {"udp", "udp"},
                                   {"rtp", "rtp,udp"}};
 
 /// Arguments for ffmpeg and ffprobe that open the source and nothing else.
@@ -98,8 +102,9 @@ class FfmpegSource : public VideoSource {
     const bool color = info_.channels == 3;
     arguments.insert(arguments.end(), {"-pix_fmt", color ? "rgb24" : "gray", "-c:v", color ? "ppm" : "pgm", "-f",
                                        "image2pipe", "pipe:1"});
-    ffmpeg_ = std::make_unique<ChildProcess>(arguments, ChildProcess::Direction::read,
-                                             source == "-" ? ChildProcess::Input::inherited : ChildProcess::Input::none);
+    ffmpeg_ =
+        std::make_unique<ChildProcess>(arguments, ChildProcess::Direction::read,
+                                       source == "-" ? ChildProcess::Input::inherited : ChildProcess::Input::none);
     if (live_) read_first();
   }
 
@@ -112,8 +117,14 @@ class FfmpegSource : public VideoSource {
     int status = 0;
     std::string words;
     std::vector<std::string> arguments = {
-        "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries",
-        "stream=width,height,pix_fmt,avg_frame_rate,r_frame_rate,nb_frames:stream_side_data=rotation", "-of",
+        "ffprobe",
+        "-v",
+        "error",
+        "-select_streams",
+        "v:0",
+        "-show_entries",
+        "stream=width,height,pix_fmt,avg_frame_rate,r_frame_rate,nb_frames:stream_side_data=rotation",
+        "-of",
         "default=noprint_wrappers=1"};
     arguments.insert(arguments.end(), input.begin(), input.end());
     const std::string text = output_of(arguments, status, words);
@@ -169,7 +180,8 @@ class FfmpegSource : public VideoSource {
     info_.width = info_.source_width = width;
     info_.height = info_.source_height = height;
     first_.resize(info_.frame_bytes());
-    if (const std::size_t got = ffmpeg_->read(first_.data(), first_.size(), options_.stop); got != first_.size()) finish(got);
+    if (const std::size_t got = ffmpeg_->read(first_.data(), first_.size(), options_.stop); got != first_.size())
+      finish(got);
   }
 
   bool read(std::uint8_t* frame) override {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 
 #include <io/child_process.hpp>
 #include <io/file_error.hpp>
@@ -101,15 +100,11 @@ void VideoWriter::finish() {
   state_.reset();
 }
 
-void join_videos(const std::vector<std::string>& parts, const std::string& path) {
+void join_videos(const std::vector<std::string>& names, const std::string& path) {
   PartialFile file(path);
   PartialFile list(path + ".list");  // never committed: it goes with this function
   list.write("ffconcat version 1.0\n");
-  for (const std::string& part : parts) {
-    std::string quoted;
-    for (const char c : std::filesystem::absolute(part).string()) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    list.write("file 'file:" + quoted + "'\n");
-  }
+  for (const std::string& name : names) list.write("file '" + name + "'\n");
   list.flush();
   int status = 0;
   std::string words;

@@ -39,9 +39,7 @@ std::vector<Table> parse_shipped(Backend backend) {
   for (std::size_t i = 0; i < embedded_text_count; ++i) {
     const detail::EmbeddedText& file = embedded_texts[i];
     if (!std::string_view(file.name).starts_with(prefix)) continue;
-    std::string text;
-    for (std::size_t part = 0; part < file.part_count; ++part) text += file.parts[part];
-    for (Table& table : parse(text, file.name)) {
+    for (Table& table : parse(detail::whole(file), file.name)) {
       table.origin = "shipped";
       tables.push_back(std::move(table));
     }

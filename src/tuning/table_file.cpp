@@ -34,6 +34,22 @@ template <class... Args>
   throw Error(ErrorCode::file, detail::concat(message...));
 }
 
+/// Its destructor would take memory for what is nested, and may not fail.
+void take_apart(Json& json) noexcept {
+  if (!json.is_structured()) return;
+  for (Json& inner : json) take_apart(inner);
+  json.clear();
+}
+
+/// A parsed file.
+struct Document {
+  Json json;
+  Document() = default;
+  Document(const Document&) = delete;
+  Document& operator=(const Document&) = delete;
+  ~Document() { take_apart(json); }
+};
+
 /// A value of the file and the way to it: "tuning.json: tables[0].entries[3].shape".
 struct Node {
   const Json& json;
@@ -160,7 +176,8 @@ std::vector<Table> parse(std::string_view text, const std::string& origin) {
     if (depth > deepest) refuse(origin, ": nested more than ", deepest, " levels deep");
     return true;
   };
-  Json json;
+  Document document;
+  Json& json = document.json;
   try {
     json = Json::parse(text, check_depth);
   } catch (const Json::exception& error) {

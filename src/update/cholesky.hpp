@@ -97,10 +97,7 @@ bool delete_rows_cholesky(Tools<B, T>& tools, Store<B, T>& store, Index k, Index
   fill(queue, identity, 0.0, 1.0);
   gemm(queue, Op::none, Op::none, -1.0, identity, ww, 1.0, g);
   const auto failed = tools.scratch.template take<std::int32_t>(1);
-  const auto clear = [&] {
-    const DeviceMatrix<B, float> flag{cast_pointer<float>(failed), 1, 1, 1, 0, 1};
-    fill(queue, flag, 0.0F, 0.0F);
-  };
+  const auto clear = [&] { set_flags(queue, failed, 1, 0); };
   constexpr Index sum_bytes = Index{1} << 20;
   const backend::Scratch<B> sum_scratch{tools.scratch.template take<std::byte>(sum_bytes), sum_bytes};
   const auto sum = tools.scratch.template take<double>(1);

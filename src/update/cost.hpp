@@ -41,11 +41,6 @@ struct UpdateShape {
 /// before updates that are not predicted faster by a margin (UpdateTuning::margin_percent, wide_margin_percent).
 std::vector<UpdateCandidate> candidates(const plan::DeviceProfile& device, const UpdateShape& shape);
 
-/// Baselines, which `automatic` never takes.
-constexpr bool by_name_only(UpdateMethod method) {
-  return method == UpdateMethod::paper || method == UpdateMethod::paper_dense;
-}
-
 /// The method that `automatic` takes. Throws Error{unavailable} where there is none, saying what would make one
 /// possible.
 UpdateMethod choose(const std::vector<UpdateCandidate>& candidates);

@@ -9,15 +9,12 @@
 
 #include <qrane/error.hpp>
 
-#include "update/cost.hpp"
-
 namespace qrane {
 
 namespace {
 
 constexpr std::array change_names{"insert rows", "delete rows", "insert columns", "delete columns", "rank-k update"};
-constexpr std::array method_names{"automatic", "orthogonal", "cholesky",   "trailing",
-                                  "refactor",  "paper",      "paper_dense"};
+constexpr std::array method_names{"automatic", "orthogonal", "cholesky", "trailing", "refactor"};
 
 }  // namespace
 
@@ -42,7 +39,7 @@ std::string UpdateReport::explain() const {
       out << " not here: " << c.excluded << "\n";
     else
       out << std::setw(10) << c.predicted_ms << " ms predicted, " << c.flops << " flops, " << c.bytes << " bytes, "
-          << c.launches << " dependent steps" << (update::by_name_only(c.method) ? ", by name only" : "") << "\n";
+          << c.launches << " dependent steps\n";
   }
   out << "taken: " << to_string(method);
   if (measured_ms >= 0) out << ", measured " << measured_ms << " ms";

@@ -64,15 +64,6 @@ UpdateShape shape_of(const UpdateRequest<T>& r, const Subject& s) {
   return shape;
 }
 
-/// Why a form of Q does not have a method that would be legal; empty where it does.
-inline const char* not_offered(QForm form, UpdateMethod method) {
-  switch (method) {
-    case UpdateMethod::paper:
-    case UpdateMethod::paper_dense: return form == QForm::thin || form == QForm::none ? "" : "for a thin Q, or R alone";
-    default: return "";
-  }
-}
-
 /// Throws Error{invalid_argument} naming the argument and its value: where it changes, and the options.
 template <class T>
 void check_place(const UpdateRequest<T>& r, const Subject& s) {
@@ -159,9 +150,6 @@ class Planner {
     auto found = std::find_if(known_.begin(), known_.end(), [&](const auto& entry) { return entry.first == shape; });
     if (found == known_.end()) {
       std::vector<UpdateCandidate> all = candidates(profile, shape);
-      for (UpdateCandidate& candidate : all)
-        if (candidate.excluded.empty()) candidate.excluded = not_offered(shape.form, candidate.method);
-      std::stable_partition(all.begin(), all.end(), [](const UpdateCandidate& c) { return c.excluded.empty(); });
       if (known_.size() >= most_known) known_.erase(known_.begin());
       found = known_.insert(known_.end(), {shape, std::move(all)});
     }

@@ -114,7 +114,7 @@ bool wide_downdate_factor(Tools<B, T>& tools, const DeviceMatrix<B, double>& gra
   const Index p = gram.cols;
   const DeviceMatrix<B, double> left = tools.scratch.template matrix<double>(p, p);
   const auto failed = tools.scratch.template take<std::int32_t>(1);
-  fill(queue, DeviceMatrix<B, float>{cast_pointer<float>(failed), 1, 1, 1, 0, 1}, 0.0F, 0.0F);
+  set_flags(queue, failed, 1, 0);
   fill(queue, l, 0.0, 1.0);
   fill(queue, left, 0.0, 1.0);
   gemm(queue, Op::none, Op::none, -1.0, l, gram, 1.0, left);

@@ -13,7 +13,6 @@
 #include "update/columns.hpp"
 #include "update/columns_without_q.hpp"
 #include "update/drift.hpp"
-#include "update/paper.hpp"
 #include "update/rank_k.hpp"
 #include "update/refactor.hpp"
 #include "update/request.hpp"
@@ -85,10 +84,12 @@ class Updated {
 
  private:
   using Request = UpdateRequest<T>;
-  Subject subject() const { return {store_.m, store_.n, store_.nrhs, plan_.q}; }
   void run(const Request& request, UpdateReport& report);
   void run_small(const Request& request, UpdateReport& report, const Mat& u, const Mat& e);
   void delete_rows_of_r(const Request& request, UpdateReport& report);
+
+ protected:  // for methods of other kinds
+  Subject subject() const { return {store_.m, store_.n, store_.nrhs, plan_.q}; }
   /// What queued deletions have left undone is known from here on.
   void settle_refusals() {
     const auto refused = pending_.settle();
@@ -103,6 +104,7 @@ class Updated {
     plan_.flops = plan::qr_flops(static_cast<double>(store_.m), static_cast<double>(store_.n));
   }
 
+ private:
   Plan plan_;
   Tools<B, T> tools_;
   Store<B, T> store_;
@@ -173,10 +175,6 @@ void Updated<B, T>::run(const Request& r, UpdateReport& report) {
   }
   if (report.method == UpdateMethod::refactor) {
     refactor_changed(tools_, store_, r, u.matrix, e.matrix);
-    return;
-  }
-  if (report.method == UpdateMethod::paper || report.method == UpdateMethod::paper_dense) {
-    update_by_paper(tools_, store_, r, u.matrix, e.matrix, report.method == UpdateMethod::paper_dense);
     return;
   }
   const bool trailing = report.method == UpdateMethod::trailing;

@@ -11,6 +11,7 @@
 //                                            column j of target := column columns[j] of source, where source has that
 //                                            many columns; other columns of target stay; one matrix
 //   fill(queue, a, off_diagonal, diagonal)
+//   set_flags(queue, flags, count, value)    int32 flags[i] := value for i < count
 //   narrow(queue, source, target, part)      double to T, rounded
 //   widen(queue, source, target)             T to double
 //

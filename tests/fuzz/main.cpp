@@ -26,14 +26,16 @@ void run(const Bytes& bytes) {
 
 void run_around(const Bytes& seed) {
   run(seed);
-  for (std::size_t k = 0; k < cuts; ++k) run(Bytes(seed.begin(), seed.begin() + static_cast<std::ptrdiff_t>(seed.size() * k / cuts)));
+  for (std::size_t k = 0; k < cuts; ++k)
+    run(Bytes(seed.begin(), seed.begin() + static_cast<std::ptrdiff_t>(seed.size() * k / cuts)));
   std::mt19937 random(static_cast<unsigned>(seed.size()));
   for (std::size_t k = 0; !seed.empty() && k < changes; ++k) {
     Bytes changed = seed;
     // headers are short, and most of what can go wrong is there
     const std::size_t reach = k % 2 == 0 ? std::min<std::size_t>(seed.size(), 128) : seed.size();
     for (std::size_t times = 1 + random() % 4; times > 0; --times) {
-      changed[random() % reach] = k % 3 == 0 ? static_cast<std::uint8_t>("0159-."[random() % 6]) : static_cast<std::uint8_t>(random());
+      changed[random() % reach] =
+          k % 3 == 0 ? static_cast<std::uint8_t>("0159-."[random() % 6]) : static_cast<std::uint8_t>(random());
     }
     run(changed);
   }

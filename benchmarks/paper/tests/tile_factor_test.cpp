@@ -6,9 +6,11 @@
 #include <limits>
 #include <optional>
 
-#include "paper/tiles/cpu.hpp"
+#include "paper/cpu.hpp"
 #if QRANE_WITH_CUDA
-#include "paper/tiles/cuda.hpp"
+#include <cuda_runtime_api.h>
+
+#include "paper/cuda.hpp"
 #endif
 #include "paper/tiles/tile_factor.hpp"
 #include "support/sparse.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "paper/tiles/cpu.hpp"
+#include "paper/cpu.hpp"
 
 #include <algorithm>
 #include <cmath>

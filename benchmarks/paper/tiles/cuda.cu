@@ -6,11 +6,11 @@
 // warp w owns columns w, w + 8, ... of the bundle; one barrier per column, since every warp computes the column's norm
 // with the products of its own columns. Shared memory, column-major, `ld` = rows + 8: eight columns' pairs of rows lie
 // in different banks then.
-#include "cuda/queue/launch.hpp"
-#include "paper/tiles/front_tiles.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/tile_mma.cuh"
-#include "paper/tiles/cuda.hpp"
+#include "cuda/queue/launch.hpp"
+#include "paper/cuda.hpp"
+#include "paper/tiles/front_tiles.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

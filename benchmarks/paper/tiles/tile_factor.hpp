@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "dense/buffer.hpp"
-#include "sparse/analysis/symbolic.hpp"
 #include "paper/tiles/scheduler.hpp"
+#include "sparse/analysis/symbolic.hpp"
 
 namespace qrane::sparse {
 
@@ -49,7 +49,7 @@ class TileFactor {
     queue_.upload(values, round_.values, symbolic_->entries);
     const Index elements = storage_elements_;
     fill(queue_, backend::DeviceMatrix<B, T>{round_.storage, elements, 1, std::max<Index>(elements, 1), 0, 1}, T(0),
-                T(0));
+         T(0));
     for (const Launch& launch : launches_) run_tile_round(queue_, bound(launch), options_.bundle);
   }
 

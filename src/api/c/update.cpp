@@ -9,7 +9,7 @@ namespace qrane::c_interface {
 UpdateOptions update_options_of(const qrane_update_options* given) {
   constexpr auto bad = ErrorCode::invalid_argument;
   const qrane_update_options o = read_struct(given, qrane_update_options QRANE_UPDATE_OPTIONS_INIT, "options");
-  check_range("options->method", o.method, QRANE_UPDATE_PAPER_DENSE);
+  check_range("options->method", o.method, QRANE_UPDATE_REFACTOR);
   check_range("options->block_cols", o.block_cols, std::numeric_limits<std::int32_t>::max());
   check_range("options->drift_every", o.drift_every, std::numeric_limits<std::int32_t>::max());
   check(o.drift_limit >= 0, bad, "options->drift_limit is ", o.drift_limit, ", not a number from 0 on");
@@ -60,8 +60,6 @@ static_assert(QRANE_UPDATE_ORTHOGONAL == static_cast<int>(UpdateMethod::orthogon
 static_assert(QRANE_UPDATE_CHOLESKY == static_cast<int>(UpdateMethod::cholesky));
 static_assert(QRANE_UPDATE_TRAILING == static_cast<int>(UpdateMethod::trailing));
 static_assert(QRANE_UPDATE_REFACTOR == static_cast<int>(UpdateMethod::refactor));
-static_assert(QRANE_UPDATE_PAPER == static_cast<int>(UpdateMethod::paper));
-static_assert(QRANE_UPDATE_PAPER_DENSE == static_cast<int>(UpdateMethod::paper_dense));
 
 /// One update: update(qr, options) makes it.
 template <class T, class Update>

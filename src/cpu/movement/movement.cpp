@@ -92,7 +92,7 @@ void transpose(const Queue& queue, const Mat<T>& a, const Mat<T>& c) {
 
 template <class T>
 void copy_rows(const Queue& queue, const Mat<T>& source, const std::int64_t* sources, const Mat<T>& c,
-                      const std::int64_t* targets, Index count) {
+               const std::int64_t* targets, Index count) {
   if (queue.skip()) return;
   Mat<T> a = source;
   a.rows = count;  // as much work as a copy of that many rows
@@ -115,6 +115,10 @@ void fill(const Queue& queue, const Mat<T>& a, T off_diagonal, T diagonal) {
       if (j < a.rows) x[j] = diagonal;
     }
   });
+}
+
+void set_flags(const Queue& queue, std::int32_t* flags, Index count, std::int32_t value) {
+  if (!queue.skip()) std::fill_n(flags, count, value);
 }
 
 template <class T>
@@ -181,17 +185,17 @@ void first_not_finite(const Queue& queue, const Mat<T>& a, std::int64_t* row_col
   }
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                           \
+#define QRANE_INSTANTIATE(T)                                                                                    \
   template void copy(const Queue&, const Mat<T>&, const Mat<T>&, Part);                                         \
   template void transpose(const Queue&, const Mat<T>&, const Mat<T>&);                                          \
   template void copy_rows(const Queue&, const Mat<T>&, const std::int64_t*, const Mat<T>&, const std::int64_t*, \
-                                 Index);                                                                               \
-  template void fill(const Queue&, const Mat<T>&, T, T);                                                               \
+                          Index);                                                                               \
+  template void fill(const Queue&, const Mat<T>&, T, T);                                                        \
   template void narrow(const Queue&, const Mat<double>&, const Mat<T>&, Part);                                  \
   template void widen(const Queue&, const Mat<T>&, const Mat<double>&);                                         \
-  template void sum_squares(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                                       \
-  template void sum_abs(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                                           \
-  template void max_abs(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                                           \
+  template void sum_squares(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                         \
+  template void sum_abs(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                             \
+  template void max_abs(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                             \
   template void first_not_finite(const Queue&, const Mat<T>&, std::int64_t*, const Scratch<Cpu>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

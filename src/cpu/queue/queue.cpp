@@ -12,6 +12,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "cpu/queue/blas_core.hpp"
 #include "vocabulary/reserve.hpp"
 
 // OpenBLAS only.
@@ -47,8 +48,13 @@ struct Queue::Pool {
     auto* p = static_cast<std::byte*>(std::aligned_alloc(256, static_cast<std::size_t>((bytes + 255) / 256 * 256)));
     detail::check(p != nullptr, ErrorCode::out_of_memory, "out of memory on the CPU: needed ", bytes, " bytes, ", free,
                   " are free");
+    try {
+      sizes[p] = bytes;
+    } catch (...) {
+      std::free(p);
+      throw;
+    }
     used += bytes;
-    sizes[p] = bytes;
     return p;
   }
 };
@@ -128,6 +134,10 @@ std::vector<DeviceInfo> device_infos() {
   d.architecture = "aarch64";
 #endif
   d.driver = openblas_get_config ? openblas_get_config() : "BLAS";
+  if (const BlasCore core = blas_core(); !core.fitting.empty()) {
+    d.driver += "; it runs kernels for " + core.used + " where this processor has " + core.fitting +
+                ": set OPENBLAS_CORETYPE=" + core.fitting;
+  }
   d.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   d.free_bytes = free_machine_bytes();
   d.compute_units = available_cores();

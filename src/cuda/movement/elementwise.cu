@@ -71,6 +71,12 @@ __global__ void __launch_bounds__(256)
         a.data[b * a.stride + j * a.ld + i] = i == j ? diagonal : value;
 }
 
+/// Thread map: one block over the flags.
+__global__ void set_flags_kernel(const std::int32_t* condition, std::int32_t* flags, Index count, std::int32_t value) {
+  if (skipped(condition)) return;
+  for (Index i = threadIdx.x; i < count; i += blockDim.x) flags[i] = value;
+}
+
 /// Thread map: x along the listed rows, y over columns, z over the batch.
 template <class T>
 __global__ void __launch_bounds__(256)
@@ -165,6 +171,13 @@ void fill(const Queue& queue, const DeviceMatrix<Cuda, T>& a, T value, T diagona
   const Walk walk = plan_walk(a.rows, a.cols, a.count, most_blocks(launch));
   fill_kernel<T><<<walk.grid, walk.block, 0, launch.stream>>>(launch.condition, a, value, diagonal);
   check_launch("fill kernel");
+}
+
+void set_flags(const Queue& queue, std::int32_t* flags, Index count, std::int32_t value) {
+  const Launch launch(queue);
+  if (count == 0) return;
+  set_flags_kernel<<<1, 128, 0, launch.stream>>>(launch.condition, flags, count, value);
+  check_launch("set_flags kernel");
 }
 
 template <class T>

@@ -60,7 +60,7 @@ template <class B, class T>
 void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>& work,
                          const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& b,
                          const backend::DeviceMatrix<B, T>& x) {
-  fill(queue, backend::DeviceMatrix<B, T>{cast_pointer<T>(work.failed), 1, 1, 1, 0, 1}, T(0), T(0));
+  set_flags(queue, work.failed, 1, 0);
   gram(queue, a, work.gram, work.scratch);
   backend::GuardedCholesky<B, T> cholesky;
   cholesky.gram = work.gram;

@@ -131,7 +131,7 @@ class TallSvd {
   }
 
   void through_gram() {
-    fill(queue_, backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
+    set_flags(queue_, failed_, 1, 0);
     gram(queue_, a_, r_, scratch_);
     backend::SmallSvd<B> task = small_task();
     task.gram = true;
@@ -152,7 +152,7 @@ class TallSvd {
     widen(queue_, f->r_source(), r_);
     backend::SmallSvd<B> task = small_task();
     if (options_.vectors) {
-      fill(queue_, backend::DeviceMatrix<B, double>{cast_pointer<double>(failed_), 1, 1, 1, 0, 1}, 0.0, 0.0);
+      set_flags(queue_, failed_, 1, 0);
       task.u = product_;
       task.most_condition = backend::SmallSvd<B>::orthonormal_to;
       task.failed = failed_;

@@ -78,3 +78,8 @@ KERNEL fill(CONDITION, MATRIX(a), const long rows, const long cols, const long c
     }
   }
 }
+
+KERNEL set_flags(CONDITION, BUFFER(flags), const long count, const int value) {
+  if (!WANTED) return;
+  for (long i = get_local_id(0); i < count; i += WG) AT(int, flags)[i] = value;
+}

@@ -21,8 +21,9 @@ void convert(const Queue& queue, const Mat<S>& source, const Mat<T>& target, Par
   if (!narrows && !widens) check_scalar<T>(queue.device());
   const int lanes = strip_lanes(target.rows, work_group);
   queue.device().launch(queue.device().kernel({"copy.cl"}, "copy", defines),
-                  strip_groups(strip_count(target.rows, target.cols, target.count, lanes, work_group)), work_group,
-                  queue.condition(), source, target, target.rows, target.cols, target.count, lanes, static_cast<int>(part));
+                        strip_groups(strip_count(target.rows, target.cols, target.count, lanes, work_group)),
+                        work_group, queue.condition(), source, target, target.rows, target.cols, target.count, lanes,
+                        static_cast<int>(part));
 }
 
 template <class T>
@@ -45,8 +46,9 @@ void transpose(const Queue& queue, const Mat<T>& source, const Mat<T>& target) {
   check_scalar<T>(queue.device());
   const int work_group = queue.device().work_group(256);
   const Index tiles = (source.rows + 15) / 16 * ((source.cols + 15) / 16) * source.count;
-  queue.device().launch(queue.device().kernel({"transpose.cl"}, "transpose", real_defines<T>(work_group)), strip_groups(tiles),
-                  work_group, queue.condition(), source, target, source.rows, source.cols, source.count);
+  queue.device().launch(queue.device().kernel({"transpose.cl"}, "transpose", real_defines<T>(work_group)),
+                        strip_groups(tiles), work_group, queue.condition(), source, target, source.rows, source.cols,
+                        source.count);
 }
 
 namespace {
@@ -65,13 +67,13 @@ Defines same_scalar_defines(int work_group) {
 
 template <class T>
 void copy_rows(const Queue& queue, const Mat<T>& source, Pointer<std::int64_t> sources, const Mat<T>& target,
-                      Pointer<std::int64_t> targets, Index count) {
+               Pointer<std::int64_t> targets, Index count) {
   check_scalar<T>(queue.device());
   const int work_group = queue.device().work_group(64);
   const int lanes = strip_lanes(count, work_group);
   queue.device().launch(queue.device().kernel({"copy.cl"}, "copy_rows", same_scalar_defines<T>(work_group)),
-                  strip_groups(strip_count(count, source.cols, source.count, lanes, work_group)), work_group,
-                  queue.condition(), source, sources, target, targets, count, source.cols, source.count, lanes);
+                        strip_groups(strip_count(count, source.cols, source.count, lanes, work_group)), work_group,
+                        queue.condition(), source, sources, target, targets, count, source.cols, source.count, lanes);
 }
 
 template <class T>
@@ -90,8 +92,14 @@ void fill(const Queue& queue, const Mat<T>& a, T off_diagonal, T diagonal) {
   const int work_group = queue.device().work_group(64);
   const int lanes = strip_lanes(a.rows, work_group);
   queue.device().launch(queue.device().kernel({"copy.cl"}, "fill", same_scalar_defines<T>(work_group)),
-                  strip_groups(strip_count(a.rows, a.cols, a.count, lanes, work_group)), work_group, queue.condition(), a,
-                  a.rows, a.cols, a.count, lanes, off_diagonal, diagonal);
+                        strip_groups(strip_count(a.rows, a.cols, a.count, lanes, work_group)), work_group,
+                        queue.condition(), a, a.rows, a.cols, a.count, lanes, off_diagonal, diagonal);
+}
+
+void set_flags(const Queue& queue, Pointer<std::int32_t> flags, Index count, std::int32_t value) {
+  const int work_group = queue.device().work_group(64);
+  queue.device().launch(queue.device().kernel({"copy.cl"}, "set_flags", same_scalar_defines<float>(work_group)),
+                        count > 0, work_group, queue.condition(), flags, count, value);
 }
 
 namespace {
@@ -105,18 +113,19 @@ Index partial_count(const Device& device, Index strips, Scratch<OpenCL> scratch)
 }  // namespace
 
 template <class T>
-void reduce(const Queue& queue, Reduction kind, const Mat<T>& a, Pointer<double> result, const Scratch<OpenCL>& scratch) {
+void reduce(const Queue& queue, Reduction kind, const Mat<T>& a, Pointer<double> result,
+            const Scratch<OpenCL>& scratch) {
   check_scalar<T>(queue.device());
   const int work_group = queue.device().work_group(queue.device().is_gpu() ? 256 : 64);
   const Defines defines = real_defines<T>(work_group);
   const int lanes = strip_lanes(a.rows, work_group);
   const Index partials = partial_count(queue.device(), strip_count(a.rows, a.cols, 1, lanes, work_group), scratch);
   const Pointer<double> partial = partials > 1 ? cast_pointer<double>(scratch.data) : result;
-  queue.device().launch(queue.device().kernel({"reduce.cl"}, "reduce", defines), partials, work_group, queue.condition(), a, partial,
-                  a.rows, a.cols, lanes, static_cast<int>(kind));
+  queue.device().launch(queue.device().kernel({"reduce.cl"}, "reduce", defines), partials, work_group,
+                        queue.condition(), a, partial, a.rows, a.cols, lanes, static_cast<int>(kind));
   if (partials > 1)
-    queue.device().launch(queue.device().kernel({"reduce.cl"}, "reduce_partials", defines), 1, work_group, queue.condition(), partial,
-                    result, partials, static_cast<int>(kind));
+    queue.device().launch(queue.device().kernel({"reduce.cl"}, "reduce_partials", defines), 1, work_group,
+                          queue.condition(), partial, result, partials, static_cast<int>(kind));
 }
 
 template <class T>
@@ -135,17 +144,18 @@ void max_abs(const Queue& queue, const Mat<T>& a, Pointer<double> result, const 
 }
 
 template <class T>
-void first_not_finite(const Queue& queue, const Mat<T>& a, Pointer<std::int64_t> row_col, const Scratch<OpenCL>& scratch) {
+void first_not_finite(const Queue& queue, const Mat<T>& a, Pointer<std::int64_t> row_col,
+                      const Scratch<OpenCL>& scratch) {
   check_scalar<T>(queue.device());
   const int work_group = queue.device().work_group(queue.device().is_gpu() ? 256 : 64);
   const Defines defines = real_defines<T>(work_group);
   const int lanes = strip_lanes(a.rows, work_group);
   const Index partials = partial_count(queue.device(), strip_count(a.rows, a.cols, 1, lanes, work_group), scratch);
   const Pointer<std::int64_t> partial = partials > 1 ? cast_pointer<std::int64_t>(scratch.data) : row_col;
-  queue.device().launch(queue.device().kernel({"reduce.cl"}, "find_not_finite", defines), partials, work_group, queue.condition(), a,
-                  partial, a.rows, a.cols, lanes);
-  queue.device().launch(queue.device().kernel({"reduce.cl"}, "first_not_finite", defines), 1, work_group, queue.condition(), partial,
-                  row_col, partials, a.rows);
+  queue.device().launch(queue.device().kernel({"reduce.cl"}, "find_not_finite", defines), partials, work_group,
+                        queue.condition(), a, partial, a.rows, a.cols, lanes);
+  queue.device().launch(queue.device().kernel({"reduce.cl"}, "first_not_finite", defines), 1, work_group,
+                        queue.condition(), partial, row_col, partials, a.rows);
 }
 
 template void copy(const Queue&, const Mat<float>&, const Mat<float>&, Part);
@@ -156,10 +166,10 @@ template void widen(const Queue&, const Mat<float>&, const Mat<double>&);
 template void widen(const Queue&, const Mat<double>&, const Mat<double>&);
 template void transpose(const Queue&, const Mat<float>&, const Mat<float>&);
 template void transpose(const Queue&, const Mat<double>&, const Mat<double>&);
-template void copy_rows(const Queue&, const Mat<float>&, Pointer<std::int64_t>, const Mat<float>&, Pointer<std::int64_t>,
-                               Index);
+template void copy_rows(const Queue&, const Mat<float>&, Pointer<std::int64_t>, const Mat<float>&,
+                        Pointer<std::int64_t>, Index);
 template void copy_rows(const Queue&, const Mat<double>&, Pointer<std::int64_t>, const Mat<double>&,
-                               Pointer<std::int64_t>, Index);
+                        Pointer<std::int64_t>, Index);
 template void gather_columns(const Queue&, const Mat<float>&, Pointer<std::int32_t>, const Mat<float>&);
 template void gather_columns(const Queue&, const Mat<double>&, Pointer<std::int32_t>, const Mat<double>&);
 template void fill(const Queue&, const Mat<float>&, float, float);

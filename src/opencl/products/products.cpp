@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Library products: gemm.cl in its three typings, trsm.cl and sketch.cl; rotate.cl.
+// Library products: gemm.cl in its three typings, trsm.cl and sketch.cl.
 #include <algorithm>
 
-#include "opencl/whole.hpp"
 #include "opencl/queue/scalar.hpp"
+#include "opencl/whole.hpp"
 
 namespace qrane::backend::opencl {
 
@@ -132,7 +132,8 @@ template <class T>
 void multiply_wide(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Mat<T>& q, const Scratch<OpenCL>&) {
   check_scalar<T>(queue.device());
   const Product product{q.rows, q.cols, a.cols, 1, false, false, false, 1, 0};
-  run_product<T>(queue.device(), queue.condition(), wide_typing<T>(queue.device()), product, a, w, q, Scratch<OpenCL>{});
+  run_product<T>(queue.device(), queue.condition(), wide_typing<T>(queue.device()), product, a, w, q,
+                 Scratch<OpenCL>{});
 }
 
 template <class T>
@@ -142,58 +143,29 @@ void apply_sketch(const Queue& queue, const Mat<T>& a, const Mat<T>& s) {
   if (elements == 0) return;
   const int work_group = queue.device().work_group(64);
   queue.device().launch(queue.device().kernel({"sketch.cl"}, "sketch", real_defines<T>(work_group)),
-                  (elements + work_group - 1) / work_group, work_group, queue.condition(), a, s, a.rows, s.rows, elements);
-}
-
-namespace {
-
-template <class T>
-Defines rotation_defines(int work_group, Index waves) {
-  Defines defines = real_defines<T>(work_group);
-  defines.emplace_back("WAVES", std::to_string(waves));
-  return defines;
-}
-
-}  // namespace
-
-template <class T>
-void make_rotations(const Queue& queue, const Rotations<OpenCL, T>& task) {
-  check_scalar<T>(queue.device());
-  if (task.heights < 1) return;
-  const int work_group = queue.device().work_group(static_cast<int>(max_waves));
-  detail::check(task.strip.rows <= work_group, ErrorCode::unavailable, "OpenCL: rotations in ", task.strip.rows,
-                " waves need a work-group of as many items, the device takes ", work_group);
-  queue.device().launch(queue.device().kernel({"rotate.cl"}, "make_rotations", rotation_defines<T>(work_group, task.strip.rows)), 1,
-                  work_group, queue.condition(), task.strip, task.cs, task.heights, task.strip.cols);
-}
-
-template <class T>
-void rotate(const Queue& queue, const Rotate<OpenCL, T>& task) {
-  check_scalar<T>(queue.device());
-  if (task.heights < 1 || task.x.rows == 0) return;
-  const int work_group = queue.device().work_group(64);
-  queue.device().launch(queue.device().kernel({"rotate.cl"}, "rotate_columns", rotation_defines<T>(work_group, task.waves)),
-                  (task.x.rows + work_group - 1) / work_group, work_group, queue.condition(), task.x, task.cs, task.x.rows,
-                  task.x.cols, task.heights, task.drop ? 1 : 0, task.lower ? 1 : 0);
+                        (elements + work_group - 1) / work_group, work_group, queue.condition(), a, s, a.rows, s.rows,
+                        elements);
 }
 
 namespace {
 constexpr int solve_rows = 32;  // NB of trsm.cl
 
 template <class T>
-void solve_block(const Queue& queue, const Mat<T>& triangle, const Mat<T>& b, bool forward, bool transposed, Diagonal diagonal, Side side,
-                        T alpha) {
+void solve_block(const Queue& queue, const Mat<T>& triangle, const Mat<T>& b, bool forward, bool transposed,
+                 Diagonal diagonal, Side side, T alpha) {
   const int work_group = queue.device().work_group(32);
   Defines defines = real_defines<T>(work_group);
-  const int rows_limit = sizeof(T) * solve_rows * (solve_rows + work_group + 2) <= std::size_t(queue.device().local_bytes())
-                             ? solve_rows
-                             : solve_rows / 2;
+  const int rows_limit =
+      sizeof(T) * solve_rows * (solve_rows + work_group + 2) <= std::size_t(queue.device().local_bytes())
+          ? solve_rows
+          : solve_rows / 2;
   defines.emplace_back("NB", std::to_string(rows_limit));
   const Index columns = side == Side::left ? b.cols : b.rows;
   queue.device().launch(queue.device().kernel({"trsm.cl"}, "solve_block", defines),
-                  (columns + work_group - 1) / work_group * b.count, work_group, queue.condition(), triangle, b,
-                  static_cast<int>(triangle.rows), columns, static_cast<int>(forward), static_cast<int>(transposed),
-                  static_cast<int>(diagonal == Diagonal::unit), static_cast<int>(side == Side::right), alpha);
+                        (columns + work_group - 1) / work_group * b.count, work_group, queue.condition(), triangle, b,
+                        static_cast<int>(triangle.rows), columns, static_cast<int>(forward),
+                        static_cast<int>(transposed), static_cast<int>(diagonal == Diagonal::unit),
+                        static_cast<int>(side == Side::right), alpha);
 }
 
 }  // namespace
@@ -202,17 +174,17 @@ void solve_block(const Queue& queue, const Mat<T>& triangle, const Mat<T>& b, bo
 // right, X op(A) = B is op(A)^T X^T = B^T: the same with A transposed once more and B read along its rows.
 template <class T>
 void trsm(const Queue& queue, Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, const Mat<T>& a,
-                 const Mat<T>& b) {
+          const Mat<T>& b) {
   check_scalar<T>(queue.device());
   const Index n = a.rows;
   if (n == 0 || b.rows == 0 || b.cols == 0) return;
   const bool left = side == Side::left;
   const bool transposed = (op == Op::transpose) == left;
   const bool forward = (triangle == Triangle::lower) != transposed;
-  const int step =
-      sizeof(T) * solve_rows * (solve_rows + queue.device().work_group(32) + 2) <= std::size_t(queue.device().local_bytes())
-          ? solve_rows
-          : solve_rows / 2;
+  const int step = sizeof(T) * solve_rows * (solve_rows + queue.device().work_group(32) + 2) <=
+                           std::size_t(queue.device().local_bytes())
+                       ? solve_rows
+                       : solve_rows / 2;
   const Index blocks = (n + step - 1) / step;
   for (Index s = 0; s < blocks; ++s) {
     const Index i0 = (forward ? s : blocks - 1 - s) * step, rows = std::min<Index>(step, n - i0);
@@ -232,14 +204,12 @@ void trsm(const Queue& queue, Side side, Triangle triangle, Op op, Diagonal diag
   }
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                      \
-  template void gemm(const Queue&, Op, Op, T, const Mat<T>&, const Mat<T>&, T, const Mat<T>&);                  \
-  template void trsm(const Queue&, Side, Triangle, Op, Diagonal, T, const Mat<T>&, const Mat<T>&);                 \
-  template void gram(const Queue&, const Mat<T>&, const Mat<double>&, const Scratch<OpenCL>&);                            \
+#define QRANE_INSTANTIATE(T)                                                                                           \
+  template void gemm(const Queue&, Op, Op, T, const Mat<T>&, const Mat<T>&, T, const Mat<T>&);                         \
+  template void trsm(const Queue&, Side, Triangle, Op, Diagonal, T, const Mat<T>&, const Mat<T>&);                     \
+  template void gram(const Queue&, const Mat<T>&, const Mat<double>&, const Scratch<OpenCL>&);                         \
   template void multiply_wide(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&, const Scratch<OpenCL>&); \
-  template void apply_sketch(const Queue&, const Mat<T>&, const Mat<T>&);                                                \
-  template void make_rotations(const Queue&, const Rotations<OpenCL, T>&);                                               \
-  template void rotate(const Queue&, const Rotate<OpenCL, T>&);
+  template void apply_sketch(const Queue&, const Mat<T>&, const Mat<T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -38,10 +38,7 @@ bool is_pocl(cl_device_id device) {
 
 std::string source_text(const std::string& name) {
   for (std::size_t i = 0; i < embedded_text_count; ++i) {
-    if (name != embedded_texts[i].name) continue;
-    std::string text;
-    for (std::size_t p = 0; p < embedded_texts[i].part_count; ++p) text += embedded_texts[i].parts[p];
-    return text;
+    if (name == embedded_texts[i].name) return detail::whole(embedded_texts[i]);
   }
   throw Error(ErrorCode::device, detail::concat("OpenCL source \"", name, "\" is not in this build"));
 }
@@ -205,7 +202,12 @@ cl_mem Device::allocate(std::int64_t bytes) {
   detail::check(!means_out_of_memory(status), ErrorCode::out_of_memory, "OpenCL device memory: ", size,
                 " bytes needed, at most ", free_bytes, " free of ", limit_bytes_);
   check_status(status, detail::concat("allocating ", size, " bytes"));
-  allocations_.emplace(memory, size);
+  try {
+    allocations_.emplace(memory, size);
+  } catch (...) {
+    clReleaseMemObject(memory);
+    throw;
+  }
   allocated_bytes_ += size;
   return memory;
 }
@@ -286,7 +288,8 @@ cl_program Device::build(const std::string& source, const std::string& options) 
   return program;
 }
 
-cl_kernel Device::kernel(const std::vector<std::string>& files, const std::string& name, const Defines& defines) {
+cl_kernel Device::kernel(const std::vector<std::string>& files, const std::string& name, const Defines& defines,
+                         const std::string& more) {
   std::string options = "-cl-std=CL1.2 -w";  // drivers print warnings on the user's terminal
   if (rounds_divide_) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   // As text and not as -D options: drivers differ in how they read parentheses there.
@@ -294,6 +297,7 @@ cl_kernel Device::kernel(const std::vector<std::string>& files, const std::strin
   for (const auto& [key, value] : defines) prologue += "#define " + key + " " + value + "\n";
   std::string program_key = prologue;
   for (const std::string& file : files) program_key += "|" + file;
+  program_key += "|" + more;
   const std::string kernel_key = program_key + "|" + name;
   if (const auto found = kernels_.find(kernel_key); found != kernels_.end()) return found->second;
 
@@ -301,6 +305,7 @@ cl_kernel Device::kernel(const std::vector<std::string>& files, const std::strin
   if (program == programs_.end()) {
     std::string source = prologue + source_text("common.cl");
     for (const std::string& file : files) source += source_text(file);
+    source += more;
     program = programs_.emplace(program_key, build(source, options)).first;
   }
   cl_int status = CL_SUCCESS;

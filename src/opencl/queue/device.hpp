@@ -57,8 +57,10 @@ class Device {
   /// The queue's own scratch of up to `bytes` (less when memory is short; `granted` says how much).
   cl_mem partials(std::int64_t bytes, std::int64_t& granted);
 
-  /// The kernel `name` of `files` (common.cl first) under `defines`; built once, its binary kept on disk.
-  cl_kernel kernel(const std::vector<std::string>& files, const std::string& name, const Defines& defines);
+  /// The kernel `name` of `files` (common.cl first) and then the text `more`, under `defines`; built once, its binary
+  /// kept on disk.
+  cl_kernel kernel(const std::vector<std::string>& files, const std::string& name, const Defines& defines,
+                   const std::string& more = {});
 
   /// Enqueues groups * work_group work-items with these arguments; nothing when groups is 0.
   template <class... Args>

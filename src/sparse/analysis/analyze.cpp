@@ -343,13 +343,8 @@ Symbolic analyze_again(const Symbolic& s, const T* user_values, double tolerance
   AnalyzeOptions options;
   options.ordering = Ordering::given;
   options.permutation = s.col_perm.data();
-  const auto fit = [&](const Index* entries, Index count) {
-    T sum{};
-    for (Index k = 0; k < count; ++k) sum += user_values[entries[k]];
-    return std::abs(static_cast<double>(sum)) > tolerance;
-  };
   return analyze_pattern(by_triplets<T>(s.rows, s.cols, s.user_entries, rows.data(), cols.data(), user_values), options,
-                         fit, gpu);
+                         pivots_above(tolerance, user_values), gpu);
 }
 template Symbolic analyze_again(const Symbolic&, const float*, double, bool);
 template Symbolic analyze_again(const Symbolic&, const double*, double, bool);

@@ -38,10 +38,10 @@ class DeviceLanes {
   template <class Start>
   void launch(Index l, Start start) {
     if (!B::has_side) return start(main_);
-    const auto place = static_cast<std::size_t>(l);
-    Queue& queue = queues_[static_cast<std::size_t>(lanes_.lane[place])];
+    const auto place = l;
+    Queue& queue = queues_[lanes_.lane[place]];
     for (Index w = lanes_.wait_begin[place]; w < lanes_.wait_begin[place + 1]; ++w)
-      queue.follow(marks_[static_cast<std::size_t>(lanes_.waits[static_cast<std::size_t>(w)])]);
+      queue.follow(marks_[lanes_.waits[w]]);
     start(queue);
     if (lanes_.awaited[place]) queue.mark(marks_[place]);
   }

@@ -161,7 +161,7 @@ class DeviceLines {
                                   .sign = -1,
                                   .parts = static_cast<std::int32_t>(norm_parts)};
     norm_lines(queue_, task);
-    std::vector<double> partials(static_cast<std::size_t>(2 * norm_parts * group.cols));
+    std::vector<double> partials(2 * norm_parts * group.cols);
     queue_.download(group.partials, partials.data(), static_cast<Index>(partials.size()));
     for (Index c = 0; c < group.cols; ++c) {
       long double squares = 0;

@@ -2,14 +2,14 @@
 // Numeric multifrontal QR on a device, S = Q R of the analyzed pattern: the rounds of front_rounds.hpp carried out by
 // the kernels of vocabulary/fronts.hpp. (Algorithm 980, sections 3.1-3.3.)
 //
-// Everything is queued at once; the host learns of ranks when all is done. R's rows leave for the host beside the next
-// rounds, as soon as enough of them are final, and stay here for solves (device_solve.hpp). With Q kept, fronts stay
-// apart in storage; it goes to the host when its panels are used there (factors.hpp).
+// All launches are queued at once; the host reads ranks at the end. Final rows of R are copied to the host while later
+// rounds run, and also stay on the device for solves (solve.hpp). With Q kept, fronts do not overlap in storage; Q is
+// copied to the host when it is used there (factors.hpp).
 //
-// In less memory than that, contribution blocks and finished fronts leave for the host (device_memory.hpp,
-// staging.hpp). Each front's numbers are the same bits.
+// If that does not fit, contribution blocks and finished fronts are spilled to the host (memory.hpp, plan/staging.hpp).
+// The numbers of each front are the same bits.
 //
-// Tables, plan and memory stay with the object: a second run with as many right-hand sides allocates nothing.
+// Tables, plan and memory are kept: a second run with as many right-hand sides allocates nothing.
 #pragma once
 
 #include <chrono>
@@ -62,7 +62,7 @@ class DeviceNumeric final : public Factors<T> {
     if (!this->prepare_values(user_values)) return false;
     phases_.prepare = watch.lap();
     guarded([&] {
-      prepare(rhs ? rhs_cols : 0);
+      prepare(rhs_cols);
       moved_bytes_ = 0;
       watch.lap();
       send(rhs);
@@ -113,8 +113,6 @@ class DeviceNumeric final : public Factors<T> {
     using Clock = std::chrono::steady_clock;
     Clock::time_point last_ = Clock::now();
   };
-
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
   /// After an exception nothing is under way, and the next run plans anew.
   template <class Action>
@@ -206,7 +204,7 @@ class DeviceNumeric final : public Factors<T> {
     moved_bytes_ += rounds_.run(tables_, memory_, options_.keep_q, [&](Index r) {
       constexpr Index steps = 50;  // who looks on wants to see what is done, not what is queued
       if ((r + 1) % std::max<Index>(rounds / steps, 1) == 0) rounds_.settle();
-      progress.add(flops[at(r)]);
+      progress.add(flops[r]);
     });
     rounds_.settle();
     progress.finish();
@@ -215,8 +213,8 @@ class DeviceNumeric final : public Factors<T> {
   /// Of the fronts that end in each.
   std::vector<double> flops_by_round() const {
     const FrontRounds& plan = memory_.plan;
-    std::vector<double> flops(at(plan.rounds()), 0.0);
-    for (std::size_t f = 0; f < plan.end.size(); ++f) flops[at(plan.end[f])] += symbolic_->fronts[f].flops;
+    std::vector<double> flops(plan.rounds(), 0.0);
+    for (std::size_t f = 0; f < plan.end.size(); ++f) flops[plan.end[f]] += symbolic_->fronts[f].flops;
     return flops;
   }
 

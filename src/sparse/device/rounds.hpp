@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan's rounds on the queues of a device. Nothing waits for the host. Without a limit launches go by lanes
-// (front_lanes.hpp). Under one, urgent launches, those beside them, and copies are on queues of their own, the latter
-// one for each direction, and queues that follow each other say when a copy may begin and must be done: staging.hpp has
-// the order that its plans count on.
+// A plan's rounds on the queues of a device; nothing waits for the host. A plan that fits is launched by lanes
+// (plan/front_lanes.hpp). A staged plan has one queue for urgent launches, one for the others and one for the copies in
+// each direction; they follow each other in the order that plan/staging.hpp relies on.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +27,7 @@ class DeviceRounds {
     if (!memory.plan.staged()) lanes_.plan(symbolic, memory.plan, memory.panel, keep_q);
   }
 
-  /// run(), or the recording of it, which the device goes through without the host.
+  /// run(), or its recording, which the device replays without the host.
   Index run_recorded(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q) {
     ++runs_;
     if (is_recorded(tables)) {
@@ -37,7 +36,7 @@ class DeviceRounds {
     }
     return run(tables, memory, keep_q, [](Index) {});
   }
-  /// While the device is busy with a plan's second run: records it for those to come.
+  /// Records the run for later ones, while the device is busy with a plan's second run.
   void record(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q) {
     if (runs_ < 2 || is_recorded(tables)) return;
     recording_ = lanes_.main().recorded([&](Queue& main) {
@@ -83,9 +82,9 @@ class DeviceRounds {
                  After after) {
     const FrontRounds& plan = memory.plan;
     for (Index r = 0; r < plan.rounds(); ++r) {
-      for (Index l = plan.round_begin[at(r)]; l < plan.round_begin[at(r + 1)]; ++l)
-        lanes.launch(l, [&](Queue& queue) { tables.start(queue, plan.launches[at(l)], keep_q); });
-      send_r(lanes, memory, plan.r_final[at(r)], worth_copying);
+      for (Index l = plan.round_begin[r]; l < plan.round_begin[r + 1]; ++l)
+        lanes.launch(l, [&](Queue& queue) { tables.start(queue, plan.launches[l], keep_q); });
+      send_r(lanes, memory, plan.r_final[r], worth_copying);
       after(r);
     }
     send_r(lanes, memory, plan.r_size, 1);
@@ -106,8 +105,8 @@ class DeviceRounds {
     auto out = plan.outs.begin(), image = plan.images.begin();
     bool beside_busy = false, ins_busy = false, outs_busy = false;
     for (Index r = 0; r < plan.rounds(); ++r) {
-      const Index first = plan.round_begin[at(r)], last = plan.round_begin[at(r) + 1];
-      const bool beside = last > first && !is_urgent(plan.launches[at(last - 1)].step);  // these come last
+      const Index first = plan.round_begin[r], last = plan.round_begin[r + 1];
+      const bool beside = last > first && !is_urgent(plan.launches[last - 1].step);  // these come last
       if (beside_busy) urgent.follow(main);
       if (ins_busy) urgent.follow(ins);
       ins_busy = in != plan.ins.end() && in->round == r + 1;
@@ -119,7 +118,7 @@ class DeviceRounds {
       }
       if (beside) main.follow(urgent);
       for (Index l = first; l < last; ++l) {
-        const FrontLaunch& launch = plan.launches[at(l)];
+        const FrontLaunch& launch = plan.launches[l];
         tables.start(is_urgent(launch.step) ? urgent : main, launch, keep_q);
       }
       beside_busy = beside;
@@ -137,8 +136,6 @@ class DeviceRounds {
 
   static constexpr Index scalar = sizeof(T);
   static constexpr Index worth_copying = (Index{1} << 21) / scalar;
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
   Index counted(Index elements) {
     moved_ += elements * scalar;
     return elements;

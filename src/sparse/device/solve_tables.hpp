@@ -86,8 +86,8 @@ struct RunTables {
   RunTables(typename B::Queue& queue, const Factors<T>& factors) {
     const Symbolic& s = factors.symbolic();
     const std::vector<StoredFront<T>>& stored = factors.fronts();
-    std::vector<std::int32_t> columns(static_cast<std::size_t>(s.singletons), 0);
-    columns.reserve(static_cast<std::size_t>(factors.rank()));
+    std::vector<std::int32_t> columns(s.singletons, 0);
+    columns.reserve(factors.rank());
     for (std::size_t f = 0; f < stored.size(); ++f)
       for (Index j = 0; j < s.fronts[f].pivots; ++j)
         if (stored[f].is_live(j)) columns.push_back(static_cast<std::int32_t>(j));

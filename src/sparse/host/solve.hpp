@@ -15,8 +15,6 @@ namespace qrane::sparse {
 template <class T>
 class HostSolve final : public Solves<HostSolve<T>, T> {
   using Wide = long double;  // squares of what is finite stay finite
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
  public:
   /// rhs: Qᵀ times the right-hand sides that the factorization carried along, permuted rows x rhs_cols. All of it
   /// outlives this.
@@ -33,7 +31,7 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
 
   /// The rows of a user's matrix in the order of S.
   std::vector<T> permuted_rows(MatrixView<const T> b) const {
-    std::vector<T> rows(at(backend::elements_of<T>(b.rows, b.cols)));
+    std::vector<T> rows(backend::elements_of<T>(b.rows, b.cols));
     take(user(b), s().row_perm, rows, b.cols);
     return rows;
   }
@@ -57,9 +55,15 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
   template <class Work>
   void in_groups(Index cols, const GroupNeeds& needs, Work work) {
     if (cols == 0) return;
-    Group g{.cols = cols, .rows = std::vector<T>(at(backend::elements_of<T>(s().rows, cols))), .x = {}, .total = {}, .y = {}, .z = {}};
-    if (needs.r) g.x.resize(at(backend::elements_of<T>(s().cols, cols))), g.y.resize(at(backend::elements_of<T>(factors_.rank(), cols)));
-    if (needs.rt) g.z.resize(at(backend::elements_of<T>(s().cols, cols)));
+    Group g{.cols = cols,
+            .rows = std::vector<T>(backend::elements_of<T>(s().rows, cols)),
+            .x = {},
+            .total = {},
+            .y = {},
+            .z = {}};
+    if (needs.r)
+      g.x.resize(backend::elements_of<T>(s().cols, cols)), g.y.resize(backend::elements_of<T>(factors_.rank(), cols));
+    if (needs.rt) g.z.resize(backend::elements_of<T>(s().cols, cols));
     work(Index{0}, g);
   }
   /// A column-major copy in host memory.
@@ -76,12 +80,12 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
   void take_q_rows(const Matrix<T>& u, Group& g) const {
     const std::vector<Index> order = factors_.q_rows();
     for (Index j = 0; j < g.cols; ++j)
-      for (Index k = 0; k < s().rows; ++k) g.rows[at(order[at(k)] + j * s().rows)] = u(k, j);
+      for (Index k = 0; k < s().rows; ++k) g.rows[order[k] + j * s().rows] = u(k, j);
   }
   void give_q_rows(const Group& g, Matrix<T>& u) const {
     const std::vector<Index> order = factors_.q_rows();
     for (Index j = 0; j < g.cols; ++j)
-      for (Index k = 0; k < s().rows; ++k) u(k, j) = g.rows[at(order[at(k)] + j * s().rows)];
+      for (Index k = 0; k < s().rows; ++k) u(k, j) = g.rows[order[k] + j * s().rows];
   }
   void take_cols(const Matrix<T>& u, Group& g) const {
     take(u, s().col_perm, g.z, g.cols);
@@ -105,9 +109,9 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
   void subtract_product(const std::vector<T>& x, Group& g) const {
     for (Index j = 0; j < g.cols; ++j)
       s().for_each_row([&](Index k, Index first, Index last, auto column) {
-        T sum = g.rows[at(k + j * s().rows)];
-        for (Index p = first; p < last; ++p) sum -= factors_.values()[at(p)] * x[at(column(p) + j * s().cols)];
-        g.rows[at(k + j * s().rows)] = sum;
+        T sum = g.rows[k + j * s().rows];
+        for (Index p = first; p < last; ++p) sum -= factors_.values()[p] * x[column(p) + j * s().cols];
+        g.rows[k + j * s().rows] = sum;
       });
   }
   void normal(Group& g) const {
@@ -118,12 +122,12 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
 
   void row_norms(const Group& g, Solution<T>& solution) const {
     for (Index j = 0; j < g.cols; ++j)
-      solution.residual_norms.push_back(norm(s().rows, [&](Index k) { return g.rows[at(k + j * s().rows)]; }));
+      solution.residual_norms.push_back(norm(s().rows, [&](Index k) { return g.rows[k + j * s().rows]; }));
   }
   void col_norms(const Group& g, Solution<T>& solution) const {
     for (Index j = 0; j < g.cols; ++j)
       solution.residual_norms.push_back(
-          norm(s().cols, [&](Index k) { return factors_.unscaled(g.z[at(k + j * s().cols)], k); }));
+          norm(s().cols, [&](Index k) { return factors_.unscaled(g.z[k + j * s().cols], k); }));
   }
   /// What Qᵀ left of the carried right-hand sides below R: the residual, but for dropped columns.
   void riding_norms(Solution<T>& solution) const {
@@ -131,7 +135,7 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
     const Index rank = factors_.rank();
     for (Index j = 0; j < rhs_cols_; ++j)
       solution.residual_norms.push_back(
-          norm(s().rows - rank, [&](Index k) { return rhs_[order[at(rank + k)] + j * s().rows]; }));
+          norm(s().rows - rank, [&](Index k) { return rhs_[order[rank + k] + j * s().rows]; }));
   }
 
  private:
@@ -140,12 +144,12 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
   static void take(const Matrix<T>& u, const std::vector<Index>& order, std::vector<T>& lines, Index cols) {
     const Index n = static_cast<Index>(order.size());
     for (Index j = 0; j < cols; ++j)
-      for (Index k = 0; k < n; ++k) lines[at(k + j * n)] = u(order[at(k)], j);
+      for (Index k = 0; k < n; ++k) lines[k + j * n] = u(order[k], j);
   }
   static void scatter(const std::vector<T>& lines, const std::vector<Index>& order, Matrix<T>& u, Index cols) {
     const Index n = static_cast<Index>(order.size());
     for (Index j = 0; j < cols; ++j)
-      for (Index k = 0; k < n; ++k) u(order[at(k)], j) = lines[at(k + j * n)];
+      for (Index k = 0; k < n; ++k) u(order[k], j) = lines[k + j * n];
   }
   void scale(T* column) const {
     const std::vector<std::int32_t>& exponents = factors_.exponents();
@@ -155,8 +159,8 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
   void add_normal(int sign, Group& g) const {
     for (Index j = 0; j < g.cols; ++j)
       s().for_each_row([&](Index k, Index first, Index last, auto column) {
-        const T row = static_cast<T>(sign) * g.rows[at(k + j * s().rows)];
-        for (Index p = first; p < last; ++p) g.z[at(column(p) + j * s().cols)] += factors_.values()[at(p)] * row;
+        const T row = static_cast<T>(sign) * g.rows[k + j * s().rows];
+        for (Index p = first; p < last; ++p) g.z[column(p) + j * s().cols] += factors_.values()[p] * row;
       });
   }
   template <class Element>

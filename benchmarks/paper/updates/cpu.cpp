@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "cpu/whole.hpp"
+#include "paper/cpu.hpp"
 
 namespace qrane::backend::cpu {
 namespace {

@@ -1,6 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wavefronts of Givens rotations: against plain loops with the rotations that were found. Included by kernels_test.hpp.
-#pragma once
+// Wavefronts of Givens rotations on one backend: against plain loops with the rotations that were found.
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#if defined(QRANE_TEST_CUDA)
+#include <cuda_runtime_api.h>
+
+#include "paper/cuda.hpp"
+#elif defined(QRANE_TEST_OPENCL)
+#include "paper/opencl.hpp"
+#else
+#include "paper/cpu.hpp"
+#endif
+
+namespace qrane::backend::test {
+
+#if defined(QRANE_TEST_CUDA)
+using Tested = Cuda;
+std::unique_ptr<cuda::Queue> make_queue(std::string& reason) {
+  int count = 0;
+  reason = "no CUDA device";
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) return nullptr;
+  return std::make_unique<cuda::Queue>(0);
+}
+#elif defined(QRANE_TEST_OPENCL)
+using Tested = OpenCL;
+std::unique_ptr<opencl::Queue> make_queue(std::string& reason) {
+  if (opencl::device_infos(&reason).empty()) return nullptr;
+  return std::make_unique<opencl::Queue>();
+}
+#else
+using Tested = Cpu;
+std::unique_ptr<cpu::Queue> make_queue(std::string&) { return std::make_unique<cpu::Queue>(2); }
+#endif
+using KernelTypes = testing::Types<std::tuple<Tested, float>, std::tuple<Tested, double>>;
+
+}  // namespace qrane::backend::test
+
+#include "kernels_fixture.hpp"
 
 namespace qrane::backend::test {
 

@@ -14,9 +14,9 @@
 // rotate: a thread has a row of X and, in registers, the waves + 1 columns that the fronts stand on; a column is read
 // once and written once for all fronts. Rotations go through shared memory. Bytes: 2 rows heights elements.
 
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/rotations.hpp"
 #include "cuda/collectives/kernel.cuh"
+#include "cuda/queue/launch.hpp"
+#include "paper/cuda.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method `paper`: the four algorithms of Andrew, Dingle, "Implementing QR factorization updating algorithms on GPUs"
+// Method::paper: the four algorithms of Andrew, Dingle, "Implementing QR factorization updating algorithms on GPUs"
 // (Parallel Computing 40, 2014), section 3, on a store of this library (the paper keeps an m x m Q; a thin one has the
 // columns that the update needs beside it, Z of complement.hpp).
 //
@@ -11,7 +11,7 @@
 //   columns out   (3.2) Householder blocks of nb columns and p + nb rows, ten of them unless told
 //   rows in       (3.3) Householder blocks of the p new rows and nb of R's, whose other rows and zeros are not touched
 //
-// Its two variants (section 5), method `paper_dense`: rows in by one dense QR of [U; R], columns in by Householder
+// Its two variants (section 5), Method::paper_dense: rows in by one dense QR of [U; R], columns in by Householder
 // reflections on all of R from row k down, fill-in and all. Where only R is kept, rows come in and columns go out.
 //
 // The paper launches two kernels for every front of rotations. Here up to max_waves fronts (rows of the strip) go
@@ -19,8 +19,8 @@
 // on a second queue, beside them, Q. 6 p c (m + n) flops for the c columns of Q that turn.
 #pragma once
 
+#include "paper/updates/rotations.hpp"
 #include "update/columns.hpp"
-#include "vocabulary/rotations.hpp"
 
 namespace qrane::update {
 
@@ -134,7 +134,7 @@ void insert_columns_by_rotations(Tools<B, T>& tools, Store<B, T>& store, Index k
   });
 }
 
-/// What methods `paper` and `paper_dense` do, for the changes that choose.hpp gives them.
+/// What both methods do, for the changes that updated.hpp gives them.
 template <class B, class T>
 void update_by_paper(Tools<B, T>& tools, Store<B, T>& store, const UpdateRequest<T>& request,
                      const DeviceMatrix<B, T>& u, const DeviceMatrix<B, T>& e, bool dense) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wavefronts of Givens rotations (Rotations and Rotate in vocabulary/rotations.hpp), WAVES fronts.
+// Wavefronts of Givens rotations (Rotations and Rotate in rotations.hpp), WAVES fronts.
 //
 // make_rotations: one group; work-item r has row r of the strip, and item j finds the rotation of front j for all.
 // rotate: a work-item has a row of X and the WAVES + 1 columns that the fronts stand on; a column is read once and written
