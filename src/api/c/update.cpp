@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface of updates (qrane.h) over UpdatableQR.
+// The C interface of updates (qrane_update.h) over UpdatableQR.
 #include "api/c/c_interface.hpp"
 
 #include <cmath>
