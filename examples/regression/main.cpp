@@ -60,7 +60,7 @@ int main() {
     }
 
     auto a = model(false);
-    const auto fit = qrane::least_squares<double>(context, a.view(), b.view());
+    const auto fit = qrane::least_squares(context, a, b);
     std::printf("%d values, %d unknowns, rank %d, condition number about %.0f\n", months, 5,
                 static_cast<int>(fit.rank), fit.condition);
     bool good = expect(!fit.deficient(), "full rank");
@@ -74,7 +74,7 @@ int main() {
     good &= expect(std::abs(deviation - noise_level) < 0.03, "residual");
 
     auto twice = model(true);
-    const auto again = qrane::least_squares<double>(context, twice.view(), b.view());
+    const auto again = qrane::least_squares(context, twice, b);
     std::printf("with the cosine given twice: rank %d of %d, least-norm coefficients %.4f and %.4f\n",
                 static_cast<int>(again.rank), static_cast<int>(again.full), again.x(3, 0),
                 again.x(5, 0));
