@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/engine.hpp"
+#include "api/factor_state.hpp"
 #include "api/pivoted_engine.hpp"
 #include "api/sparse_device.hpp"
 #include "api/updates.hpp"
@@ -20,18 +21,16 @@ namespace qrane::detail {
 
 /// A factorization behind a handle.
 template <class B, class T>
-class QRStateOf final : public BatchState<T> {
+class QRStateOf final : public FactorState<BatchState<T>, B, T, dense::Factorization<B, T>> {
+  using State = FactorState<BatchState<T>, B, T, dense::Factorization<B, T>>;
+  using State::f_, State::profile_, State::rank_, State::where_, State::check_q, State::view, State::finish;
+
  public:
-  using Mat = backend::DeviceMatrix<B, T>;
+  using typename State::Mat;
 
   QRStateOf(typename B::Queue queue, plan::DeviceProfile profile, Plan plan, const Options& options, Memory where,
             std::optional<Mat> in_place = {})
-      : options_(options),
-        profile_(std::move(profile)),
-        where_(where),
-        f_(std::move(queue), std::move(plan), in_place) {}
-
-  const Plan& plan() const override { return f_.plan(); }
+      : State(std::move(profile), where, std::move(queue), std::move(plan), in_place), options_(options) {}
 
   void refactor(MatrixView<const T> a) override { refactor(BatchView<const T>{a, 0, 1, nullptr}); }
   void refactor(BatchView<const T> a) override {
@@ -67,16 +66,16 @@ class QRStateOf final : public BatchState<T> {
       dense::Temporary<B, T> full(f_.queue(), p.rows, n);
       fill(f_.queue(), full.matrix, T(0), T(0));
       copy(f_.queue(), f_.r_source(), full.matrix.block(0, 0, k, n), backend::Part::upper);
-      return finish(dense::export_matrix<B, T>(f_.queue(), full.matrix, where_));
+      return finish(full.matrix);
     }
     dense::Temporary<B, T> out(f_.queue(), k, n * p.count);
     copy(f_.queue(), f_.r_source(), side_by_side(out.matrix, n), backend::Part::upper);
-    return finish(dense::export_matrix<B, T>(f_.queue(), out.matrix, where_));
+    return finish(out.matrix);
   }
 
   Matrix<T> q(Columns columns) override {
     const Plan& p = f_.plan();
-    check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+    check_q();
     check(columns == Columns::thin || p.q != QForm::thin, ErrorCode::unavailable,
           "full Q needs reflectors; factor with QForm::implicit, lapack or full, not ", to_string(p.q));
     check(columns == Columns::thin || p.count == 1, ErrorCode::invalid_argument, "a batch gives thin Q only");
@@ -84,7 +83,7 @@ class QRStateOf final : public BatchState<T> {
     dense::Temporary<B, T> out(f_.queue(), p.rows, cols * p.count);
     const Mat target = side_by_side(out.matrix, cols);
     write_q(target);
-    return finish(dense::export_matrix<B, T>(f_.queue(), out.matrix, where_));
+    return finish(out.matrix);
   }
 
   void r_into(MatrixView<T> out) override {
@@ -95,42 +94,17 @@ class QRStateOf final : public BatchState<T> {
 
   void q_into(MatrixView<T> out) override {
     const Plan& p = f_.plan();
-    check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+    check_q();
     dense::write_into<B, T>(f_.queue(), out, p.rows, f_.k(), "the thin Q", [&](const Mat& target) { write_q(target); });
   }
 
   void apply(MatrixView<T> c, Side side, bool transpose) override {
-    const Index m = f_.plan().rows;
     dense::check_view("c", c);
     check_applies();
-    check((side == Side::left ? c.rows : c.cols) == m, ErrorCode::invalid_argument, "c is ", c.rows, " x ", c.cols,
-          ", but Q is ", m, " x ", m, " and is applied from the ", side == Side::left ? "left" : "right");
-    dense::apply_to_view<B, T>(f_.queue(), c, side == Side::right, transpose,
-                               [&](backend::Op op, const Mat& matrix) { f_.apply(op, matrix); });
-  }
-
-  Solution<T> solve(MatrixView<const T> b, const SolveOptions& options) override {
-    return dense::solve(f_, view(), profile_, b, options, b.memory);
-  }
-  double condition() override { return view().condition; }
-
-  RankReport rank(double tolerance) override {
-    RankReport report;
-    dense::RankView<B, T>& v = view();
-    report.full = f_.k();
-    report.condition = v.condition;
-    report.rank = v.numerical_rank(relative(tolerance), &report.absolute_tolerance);
-    return report;
+    this->apply_to(c, side, transpose);
   }
 
   Determinant determinant() override { return dense::determinant(f_, view()); }
-  Matrix<T> range_basis(double tolerance) override {
-    return dense::range_basis(f_, view(), relative(tolerance), where_);
-  }
-  Matrix<T> null_space_basis(double tolerance) override {
-    return dense::null_space_basis(f_, view(), relative(tolerance), where_);
-  }
-
   Reflectors<T> reflectors() override {
     check_lapack();
     const Plan& p = f_.plan();
@@ -139,8 +113,7 @@ class QRStateOf final : public BatchState<T> {
     if (p.count != 1) copy(f_.queue(), f_.v(), side_by_side(packed.matrix, p.cols), backend::Part::all);
     out.packed = dense::export_matrix<B, T>(f_.queue(), p.count == 1 ? f_.v() : packed.matrix, where_);
     const Mat tau = f_.tau_row();  // contiguous: the rows are the columns of one matrix, too
-    out.tau = finish(dense::export_matrix<B, T>(
-        f_.queue(), {tau.data, tau.cols, p.count, std::max<Index>(tau.cols, 1), 0, 1}, where_));
+    out.tau = finish({tau.data, tau.cols, p.count, std::max<Index>(tau.cols, 1), 0, 1});
     return out;
   }
 
@@ -159,7 +132,7 @@ class QRStateOf final : public BatchState<T> {
   }
   void q_into_batch(BatchView<T> out) override {
     const Plan& p = f_.plan();
-    check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+    check_q();
     check_shape("out", out, p.rows, f_.k());
     dense::through_batch<B, T>(f_.queue(), out, false, [&](const Mat& target) { write_q(target); });
   }
@@ -196,8 +169,7 @@ class QRStateOf final : public BatchState<T> {
     return out;
   }
   std::vector<Index> solve_into_batch(BatchView<const T> b, BatchView<T> x, const SolveOptions& options) override {
-    check(f_.plan().q != QForm::none, ErrorCode::unavailable,
-          "this needs Q, but the factorization was made with QForm::none");
+    check_q();
     check_shape("b", b, f_.plan().rows, b.first.cols);
     check_shape("x", x, f_.plan().cols, b.first.cols);
     return dense::solve_batch(f_, b, x, options);
@@ -206,12 +178,10 @@ class QRStateOf final : public BatchState<T> {
   bool fell_back() override { return f_.fell_back(); }
   Stage stage() override { return f_.stage(); }
   std::unique_ptr<UpdatableState<T>> updatable() override { return Updates<B, T>::take(f_, profile_, where_); }
-  dense::Factorization<B, T>& factorization() { return f_; }
 
  private:
   void check_applies() const {
-    check(f_.keeps_reflectors() || f_.plan().q == QForm::full, ErrorCode::unavailable,
-          "applying Q needs reflectors; factor with QForm::implicit, lapack or full, not ", to_string(f_.plan().q));
+    if (!f_.keeps_reflectors() && f_.plan().q != QForm::full) this->refuse_application();
   }
   /// target := the leading columns of Q.
   void write_q(const Mat& target) {
@@ -231,20 +201,8 @@ class QRStateOf final : public BatchState<T> {
           " is a batch of ", a.count, " of ", a.first.rows, " x ", a.first.cols, " where ", f_.plan().count, " of ",
           rows, " x ", cols, " are needed");
   }
-  double relative(double tolerance) const {
-    return dense::tolerance_or_default<T>(tolerance, f_.plan().rows, f_.plan().cols);
-  }
-  dense::RankView<B, T>& view() {
-    check(f_.plan().count == 1, ErrorCode::invalid_argument, "rank and solve take one matrix, not a batch");
-    if (!rank_) rank_.emplace(f_);
-    return *rank_;
-  }
   Mat side_by_side(const Mat& all, Index cols) const {
     return {all.data, all.rows, cols, all.ld, all.ld * cols, f_.plan().count};
-  }
-  Matrix<T> finish(Matrix<T> m) {
-    f_.queue().synchronize();
-    return m;
   }
 
   /// The batch on the device: where it is, or copied into the factorization's memory or a staging buffer.
@@ -264,10 +222,6 @@ class QRStateOf final : public BatchState<T> {
   }
 
   Options options_;
-  plan::DeviceProfile profile_;
-  Memory where_;
-  dense::Factorization<B, T> f_;
-  std::optional<dense::RankView<B, T>> rank_;
   std::shared_ptr<update::BatchUpdates<B, T>> updates_;
   dense::Buffer<B> staging_;
 };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/factor_state.hpp"
 #include "api/updates.hpp"
 #include "update/batch.hpp"
 #include "update/updated_whole.hpp"
@@ -13,16 +14,17 @@ namespace qrane::detail {
 
 /// Core: update::Updated, or UpdatedWhole, which has all of Q.
 template <class B, class T, class Core>
-class UpdatedStateOf final : public UpdatableState<T> {
+class UpdatedStateOf final : public FactorState<UpdatableState<T>, B, T, Core> {
+  using State = FactorState<UpdatableState<T>, B, T, Core>;
+  using State::f_, State::rank_, State::where_, State::check_q, State::view, State::relative, State::finish;
+
  public:
-  using Mat = backend::DeviceMatrix<B, T>;
+  using typename State::Mat;
   static constexpr bool whole = std::is_same_v<Core, update::UpdatedWhole<B, T>>;
 
   template <class F>
   UpdatedStateOf(F&& f, const plan::DeviceProfile& profile, Memory where)
-      : where_(where), f_(std::forward<F>(f), profile) {}
-
-  const Plan& plan() const override { return f_.plan(); }
+      : State(profile, where, std::forward<F>(f), profile) {}
 
   UpdateReport update(const update::UpdateRequest<T>& request) override {
     if (!timed_) {
@@ -110,33 +112,14 @@ class UpdatedStateOf final : public UpdatableState<T> {
     dense::write_into<B, T>(f_.queue(), out, f_.plan().rows, f_.k(), "the thin Q",
                             [&](const Mat& target) { f_.form(target); });
   }
-  void apply([[maybe_unused]] MatrixView<T> c, [[maybe_unused]] Side side, [[maybe_unused]] bool transpose) override {
-    if constexpr (whole) {
-      const Index m = f_.plan().rows;
-      dense::check_view("c", c);
-      check((side == Side::left ? c.rows : c.cols) == m, ErrorCode::invalid_argument, "c is ", c.rows, " x ", c.cols,
-            ", but Q is ", m, " x ", m, " and is applied from the ", side == Side::left ? "left" : "right");
-      dense::apply_to_view<B, T>(f_.queue(), c, side == Side::right, transpose,
-                                 [&](backend::Op op, const Mat& matrix) { f_.apply(op, matrix); });
-    } else {
-      throw Error(ErrorCode::unavailable, concat("applying Q needs reflectors; factor with QForm::implicit, lapack or "
-                                                 "full, not ",
-                                                 to_string(f_.plan().q)));
-    }
+  void apply(MatrixView<T> c, Side side, bool transpose) override {
+    dense::check_view("c", c);
+    if constexpr (whole)
+      this->apply_to(c, side, transpose);
+    else
+      this->refuse_application();
   }
 
-  Solution<T> solve(MatrixView<const T> b, const SolveOptions& options) override {
-    check_q();
-    return dense::solve<B, T>(f_, view(), f_.profile(), b, options, b.memory);
-  }
-  double condition() override { return view().condition; }
-  RankReport rank(double tolerance) override {
-    RankReport report;
-    report.full = f_.k();
-    report.condition = view().condition;
-    report.rank = view().numerical_rank(relative(tolerance), &report.absolute_tolerance);
-    return report;
-  }
   Determinant determinant() override {
     check(f_.plan().rows == f_.plan().cols, ErrorCode::invalid_argument, "the determinant needs a square matrix, got ",
           f_.plan().rows, " x ", f_.plan().cols);
@@ -145,13 +128,6 @@ class UpdatedStateOf final : public UpdatableState<T> {
     }
     throw Error(ErrorCode::unavailable,
                 "the determinant's sign needs reflectors; factor with QForm::implicit or lapack");
-  }
-  Matrix<T> range_basis(double tolerance) override {
-    check_q();
-    return dense::range_basis<B, T>(f_, view(), relative(tolerance), where_);
-  }
-  Matrix<T> null_space_basis(double tolerance) override {
-    return dense::null_space_basis<B, T>(f_, view(), relative(tolerance), where_);
   }
   Reflectors<T> reflectors() override {
     if constexpr (whole) {
@@ -169,20 +145,9 @@ class UpdatedStateOf final : public UpdatableState<T> {
   Stage stage() override { return Stage::planned; }
 
  private:
-  void check_q() const {
-    check(f_.plan().q != QForm::none, ErrorCode::unavailable,
-          "Q was not kept: the factorization was made with QForm::none");
-  }
   void check_attached() const {
     check(f_.attached(), ErrorCode::unavailable,
           "no right-hand sides are attached: UpdatableQR::attach(b) comes first");
-  }
-  double relative(double tolerance) const {
-    return dense::tolerance_or_default<T>(tolerance, f_.plan().rows, f_.plan().cols);
-  }
-  dense::RankView<B, T>& view() {
-    if (!rank_) rank_.emplace(f_.queue(), f_.r_source());
-    return *rank_;
   }
   Solution<T> solve_d(const SolveOptions& options) {
     const dense::Temporary<B, T> y(f_.queue(), f_.k(), f_.d().cols);
@@ -195,16 +160,8 @@ class UpdatedStateOf final : public UpdatableState<T> {
     if (k > 0) copy(f_.queue(), f_.r_source(), target.block(0, 0, k, target.cols), backend::Part::upper);
     if (target.rows > k) fill(f_.queue(), target.block(k, 0, target.rows - k, target.cols), T(0), T(0));
   }
-  Matrix<T> finish(const Mat& a) {
-    Matrix<T> out = dense::export_matrix<B, T>(f_.queue(), a, where_);
-    f_.queue().synchronize();
-    return out;
-  }
 
-  Memory where_;
   bool timed_ = false;
-  Core f_;
-  std::optional<dense::RankView<B, T>> rank_;
 };
 
 template <class B, class T>
