@@ -40,8 +40,8 @@ int factor(const PivotedRequest& request, const Context& context, Precision prec
   say("matrix         ", request.a, ": ", shape(a.rows, a.cols));
   say("device         ", describe_line(context, precision));
   say("pivots         ", to_string(f.pivoting()));
-  say("rank           ", rank, " of ", std::min(a.rows, a.cols), "  (diagonal elements above ", brief(f.absolute_tolerance()),
-      ")");
+  say("rank           ", rank, " of ", std::min(a.rows, a.cols), "  (diagonal elements above ",
+      brief(f.absolute_tolerance()), ")");
   say("time           ", brief(seconds), " s, set-up included");
   Json json = describe(context, precision);
   json.update({{"file", request.a},

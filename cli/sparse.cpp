@@ -173,9 +173,7 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
   const sparse::Analysis analysis = sparse::analyze(context, tall, analyze_options);
   const sparse::Factor<T> f = with_bar(analysis, tall, factor_options, options.common.quiet);
   const auto factored = std::chrono::steady_clock::now();
-  const Solution<T> solution = wide         ? f.solve_transposed(b.view())
-                                             : b.cols > 0 ? f.solve()
-                                                          : f.solve(b.view());
+  const Solution<T> solution = wide ? f.solve_transposed(b.view()) : b.cols > 0 ? f.solve() : f.solve(b.view());
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - start).count();
   const double solve_seconds = std::chrono::duration<double>(now - factored).count();

@@ -107,7 +107,8 @@ bool attaches_afterwards(const ChangeWish& wish, QForm form) {
 
 /// A factorization of A that the change is then made to.
 template <class T>
-UpdatableQR<T> factor(const Context& context, const Input<T>& in, const Resident<T>& a, QForm form, const ChangeWish& wish) {
+UpdatableQR<T> factor(const Context& context, const Input<T>& in, const Resident<T>& a, QForm form,
+                      const ChangeWish& wish) {
   Options how;
   how.q = form;
   UpdatableQR<T> f = updatable_qr(context, a.view(), how);
@@ -248,8 +249,7 @@ Command add_update_command(CLI::App& parent) {
   app->add_option("--r", options->r, "write the updated R here")->type_name("FILE");
   app->add_option("--q", options->q, "write the updated Q here")->type_name("FILE");
   app->add_option("--x", options->x, "write the updated problem's solutions here")->type_name("FILE");
-  app->add_option("--method", options->method,
-                  "automatic, orthogonal, cholesky, trailing or refactor")
+  app->add_option("--method", options->method, "automatic, orthogonal, cholesky, trailing or refactor")
       ->type_name("NAME");
   app->add_flag("--lend", options->lend, "lend the changed matrix, so that factoring it anew may be the choice");
   app->add_flag("--explain", options->explain, "print all methods with their predicted times, and the measured one");

@@ -67,8 +67,7 @@ template <class T>
 void apply_reference(const PanelCase<T>& p, std::size_t index, const Reference& v, bool transpose, Reference& c) {
   const Index cols = v.cols, groups = p.inner > 0 ? (cols + p.inner - 1) / p.inner : 0;
   for (Index step = 0; step < groups; ++step) {
-    const Index g = transpose ? step : groups - 1 - step, k0 = g * p.inner,
-                k1 = std::min(cols, k0 + p.inner);
+    const Index g = transpose ? step : groups - 1 - step, k0 = g * p.inner, k1 = std::min(cols, k0 + p.inner);
     Reference w(k1 - k0, c.cols), tw(k1 - k0, c.cols);
     for (Index j = 0; j < c.cols; ++j)
       for (Index k = k0; k < k1; ++k)
@@ -78,8 +77,7 @@ void apply_reference(const PanelCase<T>& p, std::size_t index, const Reference& 
       for (Index k = 0; k < k1 - k0; ++k)
         for (Index l = transpose ? 0 : k; l < (transpose ? k + 1 : k1 - k0); ++l)
           tw(k, j) +=
-              Wide(p.t[static_cast<std::size_t>(t0 + (transpose ? l + k * p.inner : k + l * p.inner))]) *
-              w(l, j);
+              Wide(p.t[static_cast<std::size_t>(t0 + (transpose ? l + k * p.inner : k + l * p.inner))]) * w(l, j);
     for (Index j = 0; j < c.cols; ++j)
       for (Index i = 0; i < c.rows; ++i)
         for (Index k = k0; k < k1; ++k) c(i, j) -= v(i, k) * tw(k - k0, j);

@@ -172,7 +172,9 @@ TYPED_TEST(LeastSquares, RankDeficiencyIsReportedAndSolvedAsAsked) {
         const auto x = this->host(basic.x), least_x = this->host(least.x);
         for (Index c = 0; c < b.cols; ++c) {
           const double unit = 1000 * condition * limit<T>(s.rows, s.cols) * this->size(a, widen(x), b, c);
-          EXPECT_NEAR(basic.residual_norms[static_cast<std::size_t>(c)], least.residual_norms[static_cast<std::size_t>(c)], unit) << "both are minimal";
+          EXPECT_NEAR(basic.residual_norms[static_cast<std::size_t>(c)],
+                      least.residual_norms[static_cast<std::size_t>(c)], unit)
+              << "both are minimal";
           if (s.rows >= s.cols) {
             Index nonzeros = 0;
             for (Index i = 0; i < s.cols; ++i) nonzeros += x(i, c) != T(0);

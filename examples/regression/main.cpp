@@ -61,8 +61,8 @@ int main() {
 
     auto a = model(false);
     const auto fit = qrane::least_squares(context, a, b);
-    std::printf("%d values, %d unknowns, rank %d, condition number about %.0f\n", months, 5,
-                static_cast<int>(fit.rank), fit.condition);
+    std::printf("%d values, %d unknowns, rank %d, condition number about %.0f\n", months, 5, static_cast<int>(fit.rank),
+                fit.condition);
     bool good = expect(!fit.deficient(), "full rank");
     const double tolerances[] = {0.2, 0.02, 0.0005, 0.1, 0.1};  // five standard errors or more
     for (int j = 0; j < 5; ++j) {
@@ -76,8 +76,7 @@ int main() {
     auto twice = model(true);
     const auto again = qrane::least_squares(context, twice, b);
     std::printf("with the cosine given twice: rank %d of %d, least-norm coefficients %.4f and %.4f\n",
-                static_cast<int>(again.rank), static_cast<int>(again.full), again.x(3, 0),
-                again.x(5, 0));
+                static_cast<int>(again.rank), static_cast<int>(again.full), again.x(3, 0), again.x(5, 0));
     good &= expect(again.deficient() && again.rank == 5, "rank 5 of 6");
     good &= expect(std::abs(again.x(3, 0) - again.x(5, 0)) < 1e-9, "equal shares");
     good &= expect(std::abs(again.x(3, 0) * 2 - fit.x(3, 0)) < 1e-9, "the same sum");

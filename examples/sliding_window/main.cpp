@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recursive least squares over a sliding window: a plant whose gains change halfway through a stream of measurements is
-// identified from the last 500 rows, one row in and one out a step, without factoring anything anew. Exit status 1 when a
-// number is not as it should be.
+// identified from the last 500 rows, one row in and one out a step, without factoring anything anew. Exit status 1 when
+// a number is not as it should be.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -62,8 +62,8 @@ struct ContextOptions {
 /// Threads: a context, and all that was made from it (QR, Matrix in device memory, Analysis, Factor), is used by one
 /// thread at a time. It may be another thread each time, where the caller orders the two. Two at once is the caller's
 /// error: results are then undefined. Debug builds (without NDEBUG) of the CPU backend look for it and throw
-/// Error{invalid_argument} in the thread that comes second. Different contexts are independent, also on one device: they
-/// may be made, used and destroyed in different threads at the same time.
+/// Error{invalid_argument} in the thread that comes second. Different contexts are independent, also on one device:
+/// they may be made, used and destroyed in different threads at the same time.
 ///
 /// Lifetime: what was made from a context keeps what it needs of it, so that they may be destroyed in any order.
 ///

@@ -15,7 +15,8 @@ struct LeastSquaresOptions {
 
 template <class T>
 QRANE_API Solution<T> least_squares(const Context& context, std::type_identity_t<MatrixView<const T>> a,
-                          std::type_identity_t<MatrixView<const T>> b, const LeastSquaresOptions& options = {});
+                                    std::type_identity_t<MatrixView<const T>> b,
+                                    const LeastSquaresOptions& options = {});
 
 /// Solves min ‖A x - b‖_2 for A, m x n, and every column of b, m x nrhs, by QR of A, or of A^T when m < n (LAPACK name:
 /// gels; rank-deficient: gelsy). A and b are only read, in host or device memory; x lives where b does.

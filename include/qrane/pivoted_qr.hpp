@@ -79,7 +79,7 @@ class QRANE_API PivotedQR {
 
 template <class T>
 QRANE_API PivotedQR<T> pivoted_qr(const Context& context, std::type_identity_t<MatrixView<const T>> a,
-                        const PivotOptions& options = {});
+                                  const PivotOptions& options = {});
 
 /// Factors a copy of A, m x n, any shape, host or device memory. A matrix with more rows than columns is reduced to its
 /// triangle first, by any algorithm of qr(); the triangle is pivoted. Throws Error{invalid_argument} for QForm::lapack.

@@ -11,7 +11,6 @@
 #include <qrane/export.h>
 #include <qrane/version.h>
 
-
 #ifdef __cplusplus
 extern "C" {
 #endif

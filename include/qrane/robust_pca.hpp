@@ -54,7 +54,7 @@ struct RobustPca {
 
 template <class T>
 QRANE_API RobustPca<T> robust_pca(const Context& context, std::type_identity_t<MatrixView<const T>> m,
-                        const RobustPcaOptions& options = {});
+                                  const RobustPcaOptions& options = {});
 
 /// Separates M (m x n, only read; m >= n is the fast shape) into low rank and sparse. Reaching max_iterations is no
 /// error: see RobustPca::converged. Takes five matrices of M's size in device memory, and those of the QR where it

@@ -266,7 +266,8 @@ QRANE_API Processor processor_from_string(const std::string& name);
 
 template <class T>
 struct FactorOptions {
-  double absolute_tolerance = -1;    ///< a pivotal column whose remaining norm is at most this is treated as dependent and
+  double absolute_tolerance =
+      -1;                   ///< a pivotal column whose remaining norm is at most this is treated as dependent and
                             ///< dropped (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's
                             ///< default; in float 20 (m + n)^(1/2) eps max_j ||a_j||, since (m + n) eps nears 1
   bool detect_rank = true;  ///< false: no column is dropped
@@ -292,11 +293,11 @@ struct FactorFacts {
   double seconds = 0;  ///< the last factor or refactor, values to R
   double flops = 0;    ///< the analysis's count
   Index rank = 0;
-  double absolute_tolerance = 0;     ///< columns at or below it were dropped; < 0: rank was not detected
-  double dropped_norm = 0;  ///< Euclidean norm of all dropped parts
-  Index peak_bytes = 0;     ///< most memory in use on the side where it ran
-  Index bytes = 0;          ///< held now: R, Q and memory for refactor
-  Index moved_bytes = 0;    ///< between host and device
+  double absolute_tolerance = 0;  ///< columns at or below it were dropped; < 0: rank was not detected
+  double dropped_norm = 0;        ///< Euclidean norm of all dropped parts
+  Index peak_bytes = 0;           ///< most memory in use on the side where it ran
+  Index bytes = 0;                ///< held now: R, Q and memory for refactor
+  Index moved_bytes = 0;          ///< between host and device
   int stages = 1;  ///< 1 + the most contribution blocks on one path of the tree that were spilled to host memory
   bool analyzed_again = false;  ///< a singleton's pivot was below the tolerance: analyzed again without such singletons
 };

@@ -22,7 +22,8 @@ struct Svd {
 };
 
 template <class T>
-QRANE_API Svd<T> svd(const Context& context, std::type_identity_t<MatrixView<const T>> a, const SvdOptions& options = {});
+QRANE_API Svd<T> svd(const Context& context, std::type_identity_t<MatrixView<const T>> a,
+                     const SvdOptions& options = {});
 
 /// Thin SVD of A, m x n, which is only read (LAPACK name: gesdd). QR first, or for well-conditioned `float` data
 /// the Gram matrix in double; a wide A goes through its transpose. On CUDA, to 224 columns, nothing passes through the

@@ -44,7 +44,8 @@ class Iteration {
         profile_(profile),
         options_(options),
         way_(choose_way(queue_, cols)),
-        work(queue_, rows, cols, way_ == Way::host ? 0 : small_svd_work(queue_, cols), scratch_bytes(way_, rows, cols)) {}
+        work(queue_, rows, cols, way_ == Way::host ? 0 : small_svd_work(queue_, cols),
+             scratch_bytes(way_, rows, cols)) {}
 
   /// Runs to the end; work.m holds M. Results are in low_rank() and sparse().
   void run(RobustPca<T>& result) {

@@ -118,16 +118,16 @@ void check_request(const UpdateRequest<T>& r, const Subject& s) {
     check(gone.rows == r.p && gone.cols == s.n, bad, "removed is ", gone.rows, " x ", gone.cols,
           ", but with QForm::none the rows that go out are needed, ", r.p, " x ", s.n);
     dense::check_view("removed_b", gone_b);
-    check(s.nrhs == 0 || (gone_b.rows == r.p && gone_b.cols == s.nrhs), bad, "removed_b is ", gone_b.rows,
-          " x ", gone_b.cols, ", but with QForm::none the right-hand sides of the rows that go out are needed, ", r.p,
-          " x ", s.nrhs);
+    check(s.nrhs == 0 || (gone_b.rows == r.p && gone_b.cols == s.nrhs), bad, "removed_b is ", gone_b.rows, " x ",
+          gone_b.cols, ", but with QForm::none the right-hand sides of the rows that go out are needed, ", r.p, " x ",
+          s.nrhs);
   }
   const MatrixView<const T>& lent = r.updated;
   dense::check_view("updated", lent);
   const UpdateShape shape = shape_of(r, s);
-  check(!shape.updated || (lent.rows == shape.rows_after() && lent.cols == shape.cols_after()), bad,
-        "updated is ", lent.rows, " x ", lent.cols, ", but after this update the matrix is ",
-        shape.rows_after(), " x ", shape.cols_after());
+  check(!shape.updated || (lent.rows == shape.rows_after() && lent.cols == shape.cols_after()), bad, "updated is ",
+        lent.rows, " x ", lent.cols, ", but after this update the matrix is ", shape.rows_after(), " x ",
+        shape.cols_after());
 }
 
 /// Prices of the updates asked for lately: a sliding window asks for the same few again and again.
@@ -136,8 +136,7 @@ class Planner {
   /// The report of an update that has not run yet: methods with their prices, the one to take. Throws
   /// Error{unavailable} where the one asked for, or every one, cannot be taken.
   template <class T>
-  UpdateReport plan(const plan::DeviceProfile& profile, const UpdateRequest<T>& request,
-                    const Subject& subject) {
+  UpdateReport plan(const plan::DeviceProfile& profile, const UpdateRequest<T>& request, const Subject& subject) {
     const UpdateMethod wanted = request.options.method;
     UpdateShape shape = shape_of(request, subject);
     UpdateReport report;
@@ -173,8 +172,8 @@ class Planner {
 /// Where the updated matrix is lent, every drift_every-th update is measured against it, and it is factored anew when
 /// the drift exceeds its limit. Core has drift(a) and refactor(a).
 template <class Core, class T>
-void refresh_when_due(Core& core, const UpdateOptions& options, const MatrixView<const T>& updated, Index& since, bool may_refactor,
-                      UpdateReport& report) {
+void refresh_when_due(Core& core, const UpdateOptions& options, const MatrixView<const T>& updated, Index& since,
+                      bool may_refactor, UpdateReport& report) {
   const bool lent = updated.rows > 0 && updated.cols > 0;
   if (report.method == UpdateMethod::refactor && lent) since = 0;
   if (!options.refresh || !lent || report.refused || report.method == UpdateMethod::refactor ||

@@ -111,7 +111,7 @@ class UpdatedWhole {
     if (in > 0) copy(queue(), e, next.matrix.block(k, 0, in, nrhs), Part::all);
     if (m > k + out)
       copy(queue(), b_.matrix.block(k + out, 0, m - k - out, nrhs), next.matrix.block(k + in, 0, m - k - out, nrhs),
-                   Part::all);
+           Part::all);
     return next;
   }
 

@@ -115,8 +115,8 @@ class Tracked {
         report = f.insert_rows(k, u.view(), b.cols > 0 ? e.view() : MatrixView<const T>{}, options);
         break;
       case Change::delete_rows:
-        report = form == QForm::none ? f.delete_rows(k, p, out.view(), out_b.view(), options)
-                                     : f.delete_rows(k, p, options);
+        report =
+            form == QForm::none ? f.delete_rows(k, p, out.view(), out_b.view(), options) : f.delete_rows(k, p, options);
         break;
       case Change::insert_columns: report = f.insert_columns(k, u.view(), options, updated); break;
       default: report = f.delete_columns(k, p, options);

@@ -109,8 +109,8 @@ MatrixView<T> view_of(const qrane::Context& context, const MatrixOf<T>* a, const
   const bool by_rows = a->layout == QRANE_ROW_MAJOR;
   const Index minor = by_rows ? a->cols : a->rows, major = by_rows ? a->rows : a->cols;
   check(a->ld >= minor, bad, name, "->ld is ", a->ld, ", less than its ", minor, by_rows ? " columns" : " rows");
-  check(backend::addressable(major, a->ld, 1, sizeof(T)), bad, name, " is ", a->rows, " x ", a->cols, " with ld ", a->ld,
-        ": more bytes than 64 bits count");
+  check(backend::addressable(major, a->ld, 1, sizeof(T)), bad, name, " is ", a->rows, " x ", a->cols, " with ld ",
+        a->ld, ": more bytes than 64 bits count");
   const bool in_buffer = a->memory == QRANE_MEMORY_DEVICE && context.backend() == qrane::Backend::opencl;
   const bool empty = a->rows == 0 || a->cols == 0;
   if (in_buffer) {

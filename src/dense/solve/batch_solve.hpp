@@ -74,7 +74,7 @@ std::vector<Index> solve_batch(Factorization<B, T>& f, const BatchView<const T>&
   if (m >= n) {
     copy(f.queue(), projected.matrices, solution.matrices, Part::all);
     trsm(f.queue(), backend::Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1),
-                   f.r_source().block(0, 0, k, k), solution.matrices);
+         f.r_source().block(0, 0, k, k), solution.matrices);
   }
   std::vector<Index> ranks;
   if (m < n || tolerance > 0) ranks = judge_batch(f, projected.matrices, solution.matrices, options, tolerance);

@@ -86,10 +86,9 @@ void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>&
 /// Nothing where A is too ill-conditioned for this way. a, b: device, column-major.
 template <class B, class T>
 std::optional<Solution<T>> gram_least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile,
-                                                        Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
-                                                        const backend::DeviceMatrix<B, T>& b,
-                                                        const SolveOptions& options,
-                                                        Memory where) {
+                                              Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
+                                              const backend::DeviceMatrix<B, T>& b, const SolveOptions& options,
+                                              Memory where) {
   const Index m = a.rows, n = a.cols, nrhs = b.cols;
   Carver<B> sizes;
   const GramLeastSquares<B, T> counted(sizes, queue, m, n, nrhs);

@@ -18,8 +18,7 @@ namespace qrane::dense {
 /// range.
 template <class B, class T>
 std::vector<double> fused_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
-                                    const backend::DeviceMatrix<B, T>& x,
-                                    const backend::DeviceMatrix<B, T>& b) {
+                                         const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b) {
   std::vector<double> norms(static_cast<std::size_t>(b.cols));
   const Index scratch_bytes = least_squares_scratch_bytes(queue, 8), result_bytes = (b.cols * 8 + 255) / 256 * 256;
   const Buffer<B> memory(queue, result_bytes + scratch_bytes);
@@ -33,7 +32,7 @@ std::vector<double> fused_residual_norms(typename B::Queue& queue, const backend
 /// ‖A x - b‖_2 of every column, r holding b on entry.
 template <class B, class T>
 std::vector<double> general_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
-                                      const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& r) {
+                                           const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& r) {
   using backend::Op;
   std::vector<double> norms(static_cast<std::size_t>(r.cols));
   if (a.cols > 0) gemm(queue, Op::none, Op::none, T(-1), a, x, T(1), r);
@@ -69,7 +68,7 @@ std::vector<double> general_residual_norms(typename B::Queue& queue, const backe
 /// ‖A x - b‖_2 of every column.
 template <class B, class T>
 std::vector<double> residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
-                              const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b) {
+                                   const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b) {
   constexpr Index most_rhs = 16, most_cols = 1024;  // past that products are faster
   const Index widest = std::min<Index>(most_cols, queue.limits(T{}).max_residual_columns);
   if (widest > 0 && a.cols <= widest && a.rows > 0 && b.cols > 0 && b.cols <= most_rhs) {
@@ -153,10 +152,9 @@ Solution<T> solve_tall(typename B::Queue& queue, const plan::DeviceProfile& prof
 
 /// The Gram matrix's way, for the shapes it is good for and where nobody asks for another.
 template <class B, class T>
-std::optional<Solution<T>> try_gram(typename B::Queue& queue, const plan::DeviceProfile& profile,
-                                              Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
-                                              const backend::DeviceMatrix<B, T>& b, const LeastSquaresOptions& options,
-                                              Memory where) {
+std::optional<Solution<T>> try_gram(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
+                                    const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& b,
+                                    const LeastSquaresOptions& options, Memory where) {
   constexpr Index most_rhs = 32;  // each four are one more pass over A
   const Index n = a.cols, widest = std::min(profile.limits.max_solve_gram, profile.limits.max_cholesky);
   if (sizeof(T) == 4 && options.algorithm == Algorithm::automatic && n > 0 && n <= widest && a.rows >= 2 * n &&
@@ -167,7 +165,7 @@ std::optional<Solution<T>> try_gram(typename B::Queue& queue, const plan::Device
 
 template <class B, class T>
 Solution<T> least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
-                                    MatrixView<const T> a, MatrixView<const T> b, const LeastSquaresOptions& options) {
+                          MatrixView<const T> a, MatrixView<const T> b, const LeastSquaresOptions& options) {
   check_view("A", a);
   check_view("b", b);
   detail::check(b.rows == a.rows, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ", a.rows);
