@@ -30,7 +30,7 @@ static void fill(void) {
   }
 }
 
-static qrane_batch_d host_batch(double *data, int64_t rows, int64_t cols) {
+static qrane_batch_d host_batch(double* data, int64_t rows, int64_t cols) {
   qrane_batch_d batch = {{NULL, 0, 0, 0, 0, 0, NULL, 0}, 0, COUNT, NULL};
   batch.first = qrane_host_d(data, rows, cols, rows);
   batch.stride = rows * cols;
@@ -51,14 +51,14 @@ static void multiply(void) {
   }
 }
 
-static void test_host(qrane_context *context) {
+static void test_host(qrane_context* context) {
   const qrane_batch_d a_batch = host_batch(a, M, N), q_batch = host_batch(q, M, N), r_batch = host_batch(r, N, N),
                       packed_batch = host_batch(packed, M, N), tau_batch = host_batch(tau, N, 1),
                       c_batch = host_batch(c, M, N), b_batch = host_batch(b, M, NRHS), x_batch = host_batch(x, N, NRHS);
   qrane_batch_d bad = a_batch;
   qrane_options options = QRANE_OPTIONS_INIT;
   qrane_factor_info info = QRANE_FACTOR_INFO_INIT;
-  qrane_batch_qr *qr = NULL;
+  qrane_batch_qr* qr = NULL;
   qrane_batch_s single = {{NULL, 0, 0, 0, 0, 0, NULL, 0}, 0, 0, NULL};
   int64_t ranks[COUNT];
   int j, k;
@@ -112,12 +112,12 @@ static void test_host(qrane_context *context) {
 }
 
 /* A table of host addresses gives what a stride gives. */
-static void test_table(qrane_context *context) {
+static void test_table(qrane_context* context) {
   static double r_of_table[N * N * COUNT];
-  double *addresses[COUNT];
+  double* addresses[COUNT];
   const qrane_batch_d r_batch = host_batch(r_of_table, N, N);
   qrane_batch_d table = host_batch(NULL, M, N);
-  qrane_batch_qr *qr = NULL;
+  qrane_batch_qr* qr = NULL;
   int k;
   for (k = 0; k < COUNT; ++k) addresses[k] = a + k * M * N;
   table.pointers = addresses;
@@ -129,11 +129,11 @@ static void test_table(qrane_context *context) {
 }
 
 /* The R of every matrix of `changed`, rows x cols each, is that of the updated batch up to the signs of its rows. */
-static void expect_same_r(qrane_context *context, const qrane_batch_qr *qr, double *changed, int rows, int cols) {
+static void expect_same_r(qrane_context* context, const qrane_batch_qr* qr, double* changed, int rows, int cols) {
   static double updated[N * N * COUNT], wanted[N * N * COUNT];
   const qrane_batch_d matrices = host_batch(changed, rows, cols), r_updated = host_batch(updated, cols, cols),
                       r_wanted = host_batch(wanted, cols, cols);
-  qrane_batch_qr *again = NULL;
+  qrane_batch_qr* again = NULL;
   int i;
   OK(qrane_batch_factor_d(context, &matrices, NULL, &again));
   OK(qrane_batch_r_d(qr, &r_updated));
@@ -144,7 +144,7 @@ static void expect_same_r(qrane_context *context, const qrane_batch_qr *qr, doub
 }
 
 /* Rows and columns of every matrix; refusals name the matrix. */
-static void test_updates(qrane_context *context) {
+static void test_updates(qrane_context* context) {
   enum { P = 2, K = 3 };
   static double more[P * N * COUNT], grown[(M + P) * N * COUNT], narrow[M * (N - 1) * COUNT];
   static double deficient[A_SIZE], gone[N * COUNT];
@@ -153,7 +153,7 @@ static void test_updates(qrane_context *context) {
   qrane_options options = QRANE_OPTIONS_INIT;
   qrane_update_report report = QRANE_UPDATE_REPORT_INIT;
   int32_t refused[COUNT];
-  qrane_batch_qr *qr = NULL;
+  qrane_batch_qr* qr = NULL;
   int i, j, k;
   for (i = 0; i < P * N * COUNT; ++i) more[i] = cos(0.7 * i);
   for (k = 0; k < COUNT; ++k)
@@ -162,8 +162,7 @@ static void test_updates(qrane_context *context) {
         grown[i + (j + k * N) * (M + P)] = i < K       ? a[i + (j + k * N) * M]
                                            : i < K + P ? more[i - K + (j + k * N) * P]
                                                        : a[i - P + (j + k * N) * M];
-      if (j != 1)
-        memcpy(narrow + (j - (j > 1) + k * (N - 1)) * M, a + (j + k * N) * M, M * sizeof(double));
+      if (j != 1) memcpy(narrow + (j - (j > 1) + k * (N - 1)) * M, a + (j + k * N) * M, M * sizeof(double));
     }
   options.q = QRANE_Q_THIN;
   OK(qrane_batch_factor_d(context, &a_batch, &options, &qr));
@@ -195,7 +194,7 @@ static void test_updates(qrane_context *context) {
 }
 
 #if QRANE_TEST_CUDA
-static qrane_batch_d device_batch(double *data, int64_t rows, int64_t cols) {
+static qrane_batch_d device_batch(double* data, int64_t rows, int64_t cols) {
   qrane_batch_d batch = host_batch(data, rows, cols);
   batch.first.memory = QRANE_MEMORY_DEVICE;
   return batch;
@@ -208,13 +207,13 @@ static void test_cuda(void) {
   cudaStream_t stream = NULL;
   qrane_context_options context_options = QRANE_CONTEXT_OPTIONS_INIT;
   qrane_options options = QRANE_OPTIONS_INIT;
-  qrane_context *context = NULL;
+  qrane_context* context = NULL;
   qrane_batch_qr *qr = NULL, *of_table = NULL;
   qrane_batch_d a_batch, r_batch, table;
   int k;
   EXPECT(cudaStreamCreate(&stream) == cudaSuccess);
-  EXPECT(cudaMalloc((void **)&g_a, sizeof a) == cudaSuccess && cudaMalloc((void **)&g_r, sizeof r) == cudaSuccess &&
-         cudaMalloc((void **)&g_table, sizeof addresses) == cudaSuccess);
+  EXPECT(cudaMalloc((void**)&g_a, sizeof a) == cudaSuccess && cudaMalloc((void**)&g_r, sizeof r) == cudaSuccess &&
+         cudaMalloc((void**)&g_table, sizeof addresses) == cudaSuccess);
   for (k = 0; k < COUNT; ++k) addresses[k] = g_a + k * M * N;
   cudaMemcpyAsync(g_table, addresses, sizeof addresses, cudaMemcpyHostToDevice, stream);
   cudaMemcpyAsync(g_a, a, sizeof a, cudaMemcpyHostToDevice, stream);
@@ -242,11 +241,11 @@ static void test_cuda(void) {
 }
 #endif
 
-int main(int argc, char **argv) {
-  const char *name = argc > 1 ? argv[1] : "cpu";
+int main(int argc, char** argv) {
+  const char* name = argc > 1 ? argv[1] : "cpu";
   qrane_context_options options = QRANE_CONTEXT_OPTIONS_INIT;
   qrane_device_info info = QRANE_DEVICE_INFO_INIT;
-  qrane_context *context = NULL;
+  qrane_context* context = NULL;
   options.backend = backend_named(name);
   if (qrane_context_create(&options, &context) != QRANE_OK) {
     printf("skipped: %s\n", qrane_last_error());

@@ -9,7 +9,7 @@ enum { M = 40, N = 6 };
 
 static double element(int i, int j) { return sin(1.0 + 2.3 * i + 11.7 * j + 0.51 * i * j); }
 
-static void test_svd(qrane_context *context) {
+static void test_svd(qrane_context* context) {
   double a[M * N], u[M * N], s[N], vt[N * N], alone[N];
   const qrane_matrix_d a_view = qrane_host_d(a, M, N, M), u_view = qrane_host_d(u, M, N, M),
                        s_view = qrane_host_d(s, N, 1, N), vt_view = qrane_host_d(vt, N, N, N),
@@ -50,18 +50,18 @@ static void test_svd(qrane_context *context) {
   FAILS(QRANE_NOT_FINITE, "row 2, column 3", qrane_svd_d(context, &a_view, &options, NULL, &s_view, NULL, NULL));
 }
 
-static int count_iterations(const qrane_robust_pca_progress *progress, void *user) {
-  int *last = user;
+static int count_iterations(const qrane_robust_pca_progress* progress, void* user) {
+  int* last = user;
   *last = progress->iteration;
   return 0;
 }
 
-static int stop_at_once(const qrane_robust_pca_progress *progress, void *user) {
+static int stop_at_once(const qrane_robust_pca_progress* progress, void* user) {
   (void)progress, (void)user;
   return 1;
 }
 
-static void test_robust_pca(qrane_context *context) {
+static void test_robust_pca(qrane_context* context) {
   static double m[M * N], low[M * N], sparse[M * N], sum[M * N];
   const qrane_matrix_d m_view = qrane_host_d(m, M, N, M), low_view = qrane_host_d(low, M, N, M),
                        sparse_view = qrane_host_d(sparse, M, N, M);
@@ -91,11 +91,11 @@ static void test_robust_pca(qrane_context *context) {
   FAILS(QRANE_INVALID_ARGUMENT, "options->method", qrane_robust_pca_d(context, &m_view, &options, NULL, NULL, NULL));
 }
 
-int main(int argc, char **argv) {
-  const char *name = argc > 1 ? argv[1] : "cpu";
+int main(int argc, char** argv) {
+  const char* name = argc > 1 ? argv[1] : "cpu";
   qrane_context_options options = QRANE_CONTEXT_OPTIONS_INIT;
   qrane_device_info info = QRANE_DEVICE_INFO_INIT;
-  qrane_context *context = NULL;
+  qrane_context* context = NULL;
   options.backend = backend_named(name);
   if (qrane_context_create(&options, &context) != QRANE_OK) {
     printf("skipped: %s\n", qrane_last_error());
