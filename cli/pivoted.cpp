@@ -25,7 +25,7 @@ template <class T>
 int factor(const PivotedRequest& request, const Context& context, Precision precision) {
   const io::Dense<T> a = read_finite<T>(request.a);
   PivotOptions options;
-  options.tolerance = request.tolerance;
+  options.relative_tolerance = request.tolerance;
   options.truncate = request.truncate;
   options.pivoting = pivoting_from_string(request.pivoting);
   options.q = request.q.empty() ? QForm::none : QForm::thin;
@@ -40,8 +40,8 @@ int factor(const PivotedRequest& request, const Context& context, Precision prec
   say("matrix         ", request.a, ": ", shape(a.rows, a.cols));
   say("device         ", describe_line(context, precision));
   say("pivots         ", to_string(f.pivoting()));
-  say("rank           ", rank, " of ", std::min(a.rows, a.cols), "  (diagonal elements above ", brief(f.tolerance()),
-      ")");
+  say("rank           ", rank, " of ", std::min(a.rows, a.cols), "  (diagonal elements above ",
+      brief(f.absolute_tolerance()), ")");
   say("time           ", brief(seconds), " s, set-up included");
   Json json = describe(context, precision);
   json.update({{"file", request.a},
@@ -50,7 +50,7 @@ int factor(const PivotedRequest& request, const Context& context, Precision prec
                {"pivoting", to_string(f.pivoting())},
                {"rank", rank},
                {"full_rank", std::min(a.rows, a.cols)},
-               {"tolerance", f.tolerance()},
+               {"tolerance", f.absolute_tolerance()},
                {"seconds", seconds}});
   const std::vector<Index> columns = f.permutation();
   const Matrix<T> r = on_host(context, f.r());

@@ -28,17 +28,15 @@ int solve(const SolveCommandOptions& options, const Context& context, Precision 
   const Resident<T> device_a(context, a), device_b(context, b);
 
   const auto start = std::chrono::steady_clock::now();
-  auto result = least_squares<T>(context, device_a.view(), device_b.view());
+  Solution<T> solution = least_squares(context, device_a.view(), device_b.view());
   context.synchronize();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
-  const Solution<T>& solution = result.solution;
   const Index rank = solution.rank, full = solution.full;
   const bool deficient = solution.deficient();
   const double condition = solution.condition;
-  const Matrix<T> x = on_host(context, std::move(result.solution.x));
-  const double* norms = result.residual_norms.data();
-  const std::vector<double> residuals(norms, norms + b.cols);
+  const Matrix<T> x = on_host(context, std::move(solution.x));
+  const std::vector<double>& residuals = solution.residual_norms;
 
   const Words say(options.common.quiet);
   say("matrix         ", options.a, ": ", shape(a.rows, a.cols), ", right-hand sides: ", b.cols);

@@ -86,7 +86,7 @@ Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
           {"rank", facts.rank},
           {"full_rank", full},
           {"rank_deficient", facts.rank < full},
-          {"tolerance", facts.tolerance},
+          {"tolerance", facts.absolute_tolerance},
           {"dropped_norm", facts.dropped_norm}};
 }
 
@@ -122,7 +122,7 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
   const Loaded<T> a(options.a);
   sparse::AnalyzeOptions analyze_options;
   sparse::FactorOptions<T> factor_options;
-  factor_options.tolerance = options.tolerance;
+  factor_options.absolute_tolerance = options.tolerance;
   factor_options.q = sparse::KeepQ::discard;
   take(options.sparse, analyze_options, factor_options);
   const sparse::Analysis analysis = sparse::analyze(context, a.view(), analyze_options);
@@ -173,9 +173,7 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
   const sparse::Analysis analysis = sparse::analyze(context, tall, analyze_options);
   const sparse::Factor<T> f = with_bar(analysis, tall, factor_options, options.common.quiet);
   const auto factored = std::chrono::steady_clock::now();
-  const sparse::SparseSolution<T> solution = wide         ? f.solve_transposed(b.view())
-                                             : b.cols > 0 ? f.solve()
-                                                          : f.solve(b.view());
+  const Solution<T> solution = wide ? f.solve_transposed(b.view()) : b.cols > 0 ? f.solve() : f.solve(b.view());
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - start).count();
   const double solve_seconds = std::chrono::duration<double>(now - factored).count();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `qrane svd A`: singular values, and vectors when they are asked for, through QR.
 #include <chrono>
-#include <limits>
 #include <memory>
 
 #include <cli/commands.hpp>
@@ -37,26 +36,21 @@ int decompose(const SvdCommandOptions& options, const Context& context, Precisio
   const Resident<T> resident(context, a);
 
   const auto start = std::chrono::steady_clock::now();
-  Svd<T> result = svd<T>(context, resident.view(), how);
+  Svd<T> result = svd(context, resident.view(), how);
   context.synchronize();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   const Matrix<T> s = on_host(context, std::move(result.s));
   const Index count = s.rows();
-  const double largest = count > 0 ? s(0, 0) : 0, smallest = count > 0 ? s(count - 1, 0) : 0;
-  const double tolerance = static_cast<double>(std::max(a.rows, a.cols)) * std::numeric_limits<T>::epsilon() * largest;
-  Index rank = 0;
-  while (rank < count && s(rank, 0) > tolerance) ++rank;
-  // An empty matrix has condition 1, a singular one infinity (null in JSON).
-  const double condition = count == 0 ? 1 : smallest > 0 ? largest / smallest : std::numeric_limits<double>::infinity();
+  const RankReport rank = numerical_rank(s);  // its condition is infinity for a singular matrix, null in JSON
 
   const Words say(options.common.quiet);
   say("matrix         ", options.a, ": ", shape(a.rows, a.cols));
   say("device         ", describe_line(context, precision));
   say("time           ", brief(seconds), " s");
   say("values         ", values_line(s));
-  say("rank           ", rank, " of ", count, "  (values above max(m, n) eps s_1)");
-  say("condition      ", brief(condition));
+  say("rank           ", rank.rank, " of ", count, "  (singular values above ", brief(rank.absolute_tolerance), ")");
+  say("condition      ", brief(rank.condition));
   const auto write = [&](const char* name, const std::string& path, Matrix<T> matrix) {
     if (path.empty()) return;
     const Matrix<T> host = on_host(context, std::move(matrix));
@@ -74,8 +68,9 @@ int decompose(const SvdCommandOptions& options, const Context& context, Precisio
                {"rows", a.rows},
                {"cols", a.cols},
                {"seconds", seconds},
-               {"rank", rank},
-               {"condition", condition},
+               {"rank", rank.rank},
+               {"absolute_tolerance", rank.absolute_tolerance},
+               {"condition", rank.condition},
                {"singular_values", std::vector<T>(s.data(), s.data() + count)}});
   write_json(options.common.json, json);
   return exit_success;

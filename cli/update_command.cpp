@@ -11,7 +11,7 @@
 #include <cli/measures.hpp>
 #include <cli/outputs.hpp>
 #include <io/matrix_file.hpp>
-#include <qrane/qr.hpp>
+#include <qrane/updatable_qr.hpp>
 
 namespace qrane::cli {
 namespace {
@@ -58,6 +58,7 @@ template <class T>
 struct Input {
   io::Dense<T> a, u, b, e;
   io::Dense<T> updated, updated_b;
+  io::Dense<T> removed, removed_b;  ///< deleted rows, and their right-hand sides
   bool with_b = false;
 };
 
@@ -69,6 +70,7 @@ Input<T> read_input(const UpdateCommandOptions& options, const ChangeWish& wish)
   if (!wish.file.empty()) in.u = read(wish.file);
   check_change(wish, options.a, in.a.rows, in.a.cols, in.u.rows, in.u.cols);
   in.updated = changed_matrix(wish, in.a, in.u);
+  if (wish.change == Change::delete_rows) in.removed = row_block(in.a, wish.k, wish.p);
   in.with_b = !options.b.empty();
   if (!in.with_b) return in;
   in.b = read(options.b);
@@ -82,6 +84,7 @@ Input<T> read_input(const UpdateCommandOptions& options, const ChangeWish& wish)
                   " right-hand sides");
   }
   const bool rows = wish.change == Change::insert_rows || wish.change == Change::delete_rows;
+  if (wish.change == Change::delete_rows) in.removed_b = row_block(in.b, wish.k, wish.p);
   in.updated_b = rows ? changed_matrix(wish, in.b, in.e) : in.b;
   return in;
 }
@@ -104,10 +107,11 @@ bool attaches_afterwards(const ChangeWish& wish, QForm form) {
 
 /// A factorization of A that the change is then made to.
 template <class T>
-QR<T> factor(const Context& context, const Input<T>& in, const Resident<T>& a, QForm form, const ChangeWish& wish) {
+UpdatableQR<T> factor(const Context& context, const Input<T>& in, const Resident<T>& a, QForm form,
+                      const ChangeWish& wish) {
   Options how;
   how.q = form;
-  QR<T> f = qr<T>(context, a.view(), how);
+  UpdatableQR<T> f = updatable_qr(context, a.view(), how);
   if (in.with_b && !attaches_afterwards(wish, form))
     f.attach(in.b.view(), form == QForm::none ? a.view() : MatrixView<const T>{});
   f.time_updates(true);
@@ -115,13 +119,15 @@ QR<T> factor(const Context& context, const Input<T>& in, const Resident<T>& a, Q
 }
 
 template <class T>
-UpdateReport apply(QR<T>& f, const ChangeWish& wish, const Input<T>& in, const UpdateOptions<T>& how) {
+UpdateReport apply(UpdatableQR<T>& f, const ChangeWish& wish, const Input<T>& in, const UpdateOptions& how,
+                   MatrixView<const T> updated) {
   switch (wish.change) {
     case Change::insert_rows:
-      return f.insert_rows(wish.k, in.u.view(), in.with_b ? in.e.view() : MatrixView<const T>{}, how);
-    case Change::delete_rows: return f.delete_rows(wish.k, wish.p, how);
-    case Change::insert_columns: return f.insert_columns(wish.k, in.u.view(), how);
-    default: return f.delete_columns(wish.k, wish.p, how);
+      return f.insert_rows(wish.k, in.u.view(), in.with_b ? in.e.view() : MatrixView<const T>{}, how, updated);
+    case Change::delete_rows:
+      return f.delete_rows(wish.k, wish.p, in.removed.view(), in.removed_b.view(), how, updated);
+    case Change::insert_columns: return f.insert_columns(wish.k, in.u.view(), how, updated);
+    default: return f.delete_columns(wish.k, wish.p, how, updated);
   }
 }
 
@@ -150,26 +156,18 @@ int update(const UpdateCommandOptions& options, const ChangeWish& wish, QForm fo
   const Input<T> in = read_input<T>(options, wish);
   const Resident<T> a(context, in.a);
   const Resident<T> updated(context, in.updated);
-  UpdateOptions<T> how;
+  UpdateOptions how;
   how.method = update_method_from_string(options.method);
   // R alone knows no rows of A, nor how new columns stand to the old ones
-  if (options.lend || attaches_afterwards(wish, form)) how.updated = updated.view();
-  io::Dense<T> removed, removed_b;
-  if (form == QForm::none && wish.change == Change::delete_rows) {
-    removed = row_block(in.a, wish.k, wish.p);
-    how.removed = removed.view();
-    if (in.with_b) {
-      removed_b = row_block(in.b, wish.k, wish.p);
-      how.removed_b = removed_b.view();
-    }
-  }
+  const bool needs = options.lend || attaches_afterwards(wish, form);
+  const MatrixView<const T> lent = needs ? MatrixView<const T>(updated.view()) : MatrixView<const T>{};
 
   {  // the first update pays for allocations, threads and the building of kernels
-    QR<T> first = factor(context, in, a, form, wish);
-    apply(first, wish, in, how);
+    UpdatableQR<T> first = factor(context, in, a, form, wish);
+    apply(first, wish, in, how, lent);
   }
-  QR<T> f = factor(context, in, a, form, wish);
-  const UpdateReport report = apply(f, wish, in, how);
+  UpdatableQR<T> f = factor(context, in, a, form, wish);
+  const UpdateReport report = apply(f, wish, in, how, lent);
   detail::check(!report.refused, ErrorCode::rank_deficient, wish.flag,
                 ": R alone does not say what remains, since these rows carry the rank; use --form thin");
 
@@ -251,8 +249,7 @@ Command add_update_command(CLI::App& parent) {
   app->add_option("--r", options->r, "write the updated R here")->type_name("FILE");
   app->add_option("--q", options->q, "write the updated Q here")->type_name("FILE");
   app->add_option("--x", options->x, "write the updated problem's solutions here")->type_name("FILE");
-  app->add_option("--method", options->method,
-                  "automatic, orthogonal, cholesky, trailing or refactor")
+  app->add_option("--method", options->method, "automatic, orthogonal, cholesky, trailing or refactor")
       ->type_name("NAME");
   app->add_flag("--lend", options->lend, "lend the changed matrix, so that factoring it anew may be the choice");
   app->add_flag("--explain", options->explain, "print all methods with their predicted times, and the measured one");

@@ -30,7 +30,7 @@ static void fill(void) {
   }
 }
 
-static qrane_batch_d host_batch(double *data, int64_t rows, int64_t cols) {
+static qrane_batch_d host_batch(double* data, int64_t rows, int64_t cols) {
   qrane_batch_d batch = {{NULL, 0, 0, 0, 0, 0, NULL, 0}, 0, COUNT, NULL};
   batch.first = qrane_host_d(data, rows, cols, rows);
   batch.stride = rows * cols;
@@ -51,14 +51,14 @@ static void multiply(void) {
   }
 }
 
-static void test_host(qrane_context *context) {
+static void test_host(qrane_context* context) {
   const qrane_batch_d a_batch = host_batch(a, M, N), q_batch = host_batch(q, M, N), r_batch = host_batch(r, N, N),
                       packed_batch = host_batch(packed, M, N), tau_batch = host_batch(tau, N, 1),
                       c_batch = host_batch(c, M, N), b_batch = host_batch(b, M, NRHS), x_batch = host_batch(x, N, NRHS);
   qrane_batch_d bad = a_batch;
   qrane_options options = QRANE_OPTIONS_INIT;
   qrane_factor_info info = QRANE_FACTOR_INFO_INIT;
-  qrane_batch_qr *qr = NULL;
+  qrane_batch_qr* qr = NULL;
   qrane_batch_s single = {{NULL, 0, 0, 0, 0, 0, NULL, 0}, 0, 0, NULL};
   int64_t ranks[COUNT];
   int j, k;
@@ -112,12 +112,12 @@ static void test_host(qrane_context *context) {
 }
 
 /* A table of host addresses gives what a stride gives. */
-static void test_table(qrane_context *context) {
+static void test_table(qrane_context* context) {
   static double r_of_table[N * N * COUNT];
-  double *addresses[COUNT];
+  double* addresses[COUNT];
   const qrane_batch_d r_batch = host_batch(r_of_table, N, N);
   qrane_batch_d table = host_batch(NULL, M, N);
-  qrane_batch_qr *qr = NULL;
+  qrane_batch_qr* qr = NULL;
   int k;
   for (k = 0; k < COUNT; ++k) addresses[k] = a + k * M * N;
   table.pointers = addresses;
@@ -128,8 +128,73 @@ static void test_table(qrane_context *context) {
   qrane_batch_qr_destroy(qr);
 }
 
+/* The R of every matrix of `changed`, rows x cols each, is that of the updated batch up to the signs of its rows. */
+static void expect_same_r(qrane_context* context, const qrane_batch_qr* qr, double* changed, int rows, int cols) {
+  static double updated[N * N * COUNT], wanted[N * N * COUNT];
+  const qrane_batch_d matrices = host_batch(changed, rows, cols), r_updated = host_batch(updated, cols, cols),
+                      r_wanted = host_batch(wanted, cols, cols);
+  qrane_batch_qr* again = NULL;
+  int i;
+  OK(qrane_batch_factor_d(context, &matrices, NULL, &again));
+  OK(qrane_batch_r_d(qr, &r_updated));
+  OK(qrane_batch_r_d(again, &r_wanted));
+  for (i = 0; i < cols * cols * COUNT; ++i) updated[i] = fabs(updated[i]), wanted[i] = fabs(wanted[i]);
+  EXPECT(largest_difference(updated, wanted, cols * cols * COUNT) < 1e-12);
+  qrane_batch_qr_destroy(again);
+}
+
+/* Rows and columns of every matrix; refusals name the matrix. */
+static void test_updates(qrane_context* context) {
+  enum { P = 2, K = 3 };
+  static double more[P * N * COUNT], grown[(M + P) * N * COUNT], narrow[M * (N - 1) * COUNT];
+  static double deficient[A_SIZE], gone[N * COUNT];
+  const qrane_batch_d a_batch = host_batch(a, M, N), u = host_batch(more, P, N), one = host_batch(gone, 1, N),
+                      lost = host_batch(deficient, M, N);
+  qrane_options options = QRANE_OPTIONS_INIT;
+  qrane_update_report report = QRANE_UPDATE_REPORT_INIT;
+  int32_t refused[COUNT];
+  qrane_batch_qr* qr = NULL;
+  int i, j, k;
+  for (i = 0; i < P * N * COUNT; ++i) more[i] = cos(0.7 * i);
+  for (k = 0; k < COUNT; ++k)
+    for (j = 0; j < N; ++j) {
+      for (i = 0; i < M + P; ++i)
+        grown[i + (j + k * N) * (M + P)] = i < K       ? a[i + (j + k * N) * M]
+                                           : i < K + P ? more[i - K + (j + k * N) * P]
+                                                       : a[i - P + (j + k * N) * M];
+      if (j != 1) memcpy(narrow + (j - (j > 1) + k * (N - 1)) * M, a + (j + k * N) * M, M * sizeof(double));
+    }
+  options.q = QRANE_Q_THIN;
+  OK(qrane_batch_factor_d(context, &a_batch, &options, &qr));
+  if (qr == NULL) return;
+  OK(qrane_batch_insert_rows_d(qr, K, &u, NULL, &report));
+  EXPECT(report.p == P && report.k == K && report.rows == M && !report.refused);
+  expect_same_r(context, qr, grown, M + P, N);
+  OK(qrane_batch_delete_rows_d(qr, K, P, NULL, NULL, NULL, refused));
+  expect_same_r(context, qr, a, M, N);
+  for (k = 0; k < COUNT; ++k) EXPECT(refused[k] == 0);
+  OK(qrane_batch_delete_columns_d(qr, 1, 1, NULL, NULL));
+  expect_same_r(context, qr, narrow, M, N - 1);
+  FAILS(QRANE_INVALID_ARGUMENT, "u is null", qrane_batch_insert_rows_d(qr, 0, NULL, NULL, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "p = 9", qrane_batch_delete_columns_d(qr, 0, 9, NULL, NULL));
+  qrane_batch_qr_destroy(qr);
+
+  /* row 5 alone makes column 2 of matrix 4 independent */
+  memcpy(deficient, a, sizeof a);
+  for (i = 0; i < M; ++i) deficient[i + (2 + 4 * N) * M] = i == 5;
+  for (k = 0; k < COUNT; ++k)
+    for (j = 0; j < N; ++j) gone[j + k * N] = deficient[5 + (j + k * N) * M];
+  options.q = QRANE_Q_NONE;
+  OK(qrane_batch_factor_d(context, &lost, &options, &qr));
+  FAILS(QRANE_INVALID_ARGUMENT, "removed", qrane_batch_delete_rows_d(qr, 5, 1, NULL, NULL, NULL, NULL));
+  OK(qrane_batch_delete_rows_d(qr, 5, 1, &one, NULL, &report, refused));
+  EXPECT(report.refused);
+  for (k = 0; k < COUNT; ++k) EXPECT(refused[k] == (k == 4));
+  qrane_batch_qr_destroy(qr);
+}
+
 #if QRANE_TEST_CUDA
-static qrane_batch_d device_batch(double *data, int64_t rows, int64_t cols) {
+static qrane_batch_d device_batch(double* data, int64_t rows, int64_t cols) {
   qrane_batch_d batch = host_batch(data, rows, cols);
   batch.first.memory = QRANE_MEMORY_DEVICE;
   return batch;
@@ -142,13 +207,13 @@ static void test_cuda(void) {
   cudaStream_t stream = NULL;
   qrane_context_options context_options = QRANE_CONTEXT_OPTIONS_INIT;
   qrane_options options = QRANE_OPTIONS_INIT;
-  qrane_context *context = NULL;
+  qrane_context* context = NULL;
   qrane_batch_qr *qr = NULL, *of_table = NULL;
   qrane_batch_d a_batch, r_batch, table;
   int k;
   EXPECT(cudaStreamCreate(&stream) == cudaSuccess);
-  EXPECT(cudaMalloc((void **)&g_a, sizeof a) == cudaSuccess && cudaMalloc((void **)&g_r, sizeof r) == cudaSuccess &&
-         cudaMalloc((void **)&g_table, sizeof addresses) == cudaSuccess);
+  EXPECT(cudaMalloc((void**)&g_a, sizeof a) == cudaSuccess && cudaMalloc((void**)&g_r, sizeof r) == cudaSuccess &&
+         cudaMalloc((void**)&g_table, sizeof addresses) == cudaSuccess);
   for (k = 0; k < COUNT; ++k) addresses[k] = g_a + k * M * N;
   cudaMemcpyAsync(g_table, addresses, sizeof addresses, cudaMemcpyHostToDevice, stream);
   cudaMemcpyAsync(g_a, a, sizeof a, cudaMemcpyHostToDevice, stream);
@@ -176,11 +241,11 @@ static void test_cuda(void) {
 }
 #endif
 
-int main(int argc, char **argv) {
-  const char *name = argc > 1 ? argv[1] : "cpu";
+int main(int argc, char** argv) {
+  const char* name = argc > 1 ? argv[1] : "cpu";
   qrane_context_options options = QRANE_CONTEXT_OPTIONS_INIT;
   qrane_device_info info = QRANE_DEVICE_INFO_INIT;
-  qrane_context *context = NULL;
+  qrane_context* context = NULL;
   options.backend = backend_named(name);
   if (qrane_context_create(&options, &context) != QRANE_OK) {
     printf("skipped: %s\n", qrane_last_error());
@@ -194,6 +259,7 @@ int main(int argc, char **argv) {
   fill();
   test_host(context);
   test_table(context);
+  test_updates(context);
   qrane_context_destroy(context);
 #if QRANE_TEST_CUDA
   if (options.backend == QRANE_BACKEND_CUDA) test_cuda();

@@ -14,7 +14,7 @@ enum { M = 60, N = 7, LD = 64 };
 /* Deterministic, well conditioned, in [-1, 1]. */
 static double element(int i, int j) { return sin(1.0 + 3.0 * i + 17.0 * j + 0.25 * i * j); }
 
-static void test_double(qrane_context *context, int algorithm, int q_form) {
+static void test_double(qrane_context* context, int algorithm, int q_form) {
   static double a[LD * N], q[M * N], full_q[M * M], r[N * N], full_r[M * N], product[M * N], c[M * 2], saved[M * 2];
   static double x[N], truth[N], b[M];
   qrane_matrix_d a_view = qrane_host_d(a, M, N, LD), r_view = qrane_host_d(r, N, N, N);
@@ -23,7 +23,7 @@ static void test_double(qrane_context *context, int algorithm, int q_form) {
   qrane_options options = QRANE_OPTIONS_INIT;
   qrane_factor_info info = QRANE_FACTOR_INFO_INIT;
   qrane_solution solution = QRANE_SOLUTION_INIT;
-  qrane_qr *qr = NULL;
+  qrane_qr* qr = NULL;
   double orthogonality = 0;
   int i, j, k;
 
@@ -98,13 +98,13 @@ static void test_double(qrane_context *context, int algorithm, int q_form) {
 }
 
 /* Row-major input in float, wide and tall, solved in both directions. */
-static void test_float(qrane_context *context) {
+static void test_float(qrane_context* context) {
   static float rows[M * N], b[M], x[N], wide_x[M], least[N];
   qrane_matrix_s a = qrane_host_s(rows, M, N, N), wide = qrane_host_s(rows, N, M, N);
   qrane_matrix_s b_view = qrane_host_s(b, M, 1, M), x_view = qrane_host_s(x, N, 1, N);
   qrane_matrix_s least_view = qrane_host_s(least, N, 1, N), wide_x_view = qrane_host_s(wide_x, M, 1, M);
   qrane_solution solution = QRANE_SOLUTION_INIT;
-  qrane_qr *qr = NULL;
+  qrane_qr* qr = NULL;
   int i, j;
   for (i = 0; i < M; ++i) {
     b[i] = 0;
@@ -135,13 +135,13 @@ static void test_float(qrane_context *context) {
 }
 
 /* A repeated column is reported, solved as asked, or refused. */
-static void test_rank(qrane_context *context) {
+static void test_rank(qrane_context* context) {
   static double a[M * 3], b[M], x[3];
   qrane_matrix_d a_view = qrane_host_d(a, M, 3, M), b_view = qrane_host_d(b, M, 1, M);
   qrane_matrix_d x_view = qrane_host_d(x, 3, 1, 3);
   qrane_solve_options options = QRANE_SOLVE_OPTIONS_INIT;
   qrane_solution solution = QRANE_SOLUTION_INIT;
-  qrane_qr *qr = NULL;
+  qrane_qr* qr = NULL;
   int i;
   for (i = 0; i < M; ++i) {
     a[i] = a[i + 2 * M] = element(i, 0);
@@ -159,13 +159,14 @@ static void test_rank(qrane_context *context) {
   EXPECT(fabs(x[0] + x[2] - 2) < 1e-12);
   options.refuse_deficient = 1;
   FAILS(QRANE_RANK_DEFICIENT, "qrane_solve_d", qrane_solve_d(qr, &b_view, &options, &x_view, NULL));
-  options.tolerance = NAN;
-  FAILS(QRANE_INVALID_ARGUMENT, "options->tolerance is NaN", qrane_solve_d(qr, &b_view, &options, &x_view, NULL));
+  options.relative_tolerance = NAN;
+  FAILS(QRANE_INVALID_ARGUMENT, "options->relative_tolerance is NaN",
+        qrane_solve_d(qr, &b_view, &options, &x_view, NULL));
   qrane_qr_destroy(qr);
 }
 
 /* A P = Q R of a matrix with a repeated column, and its solutions. */
-static void test_pivoted(qrane_context *context) {
+static void test_pivoted(qrane_context* context) {
   enum { K = 5 };
   double a[M * K], r[K * K], q[M * K], product[M * K], permuted[M * K], b[M], x[K], c[M];
   int64_t columns[K];
@@ -178,14 +179,14 @@ static void test_pivoted(qrane_context *context) {
   qrane_pivot_options options = QRANE_PIVOT_OPTIONS_INIT;
   qrane_pivot_info info = QRANE_PIVOT_INFO_INIT;
   qrane_solution solution = QRANE_SOLUTION_INIT;
-  qrane_pivoted_qr *qr = NULL;
+  qrane_pivoted_qr* qr = NULL;
   int i, j, l;
   for (j = 0; j < K; ++j)
     for (i = 0; i < M; ++i) a[i + j * M] = element(i, j == K - 1 ? 0 : j);
   for (i = 0; i < M; ++i) b[i] = c[i] = element(i, 11);
   OK(qrane_pivoted_factor_d(context, &a_view, NULL, &qr));
   OK(qrane_pivoted_qr_info(qr, &info));
-  EXPECT(info.rows == M && info.cols == K && info.rank == K - 1 && info.kept == K && info.tolerance > 0);
+  EXPECT(info.rows == M && info.cols == K && info.rank == K - 1 && info.kept == K && info.absolute_tolerance > 0);
   EXPECT(info.pivoting == QRANE_PIVOTING_EXACT);
   OK(qrane_pivoted_permutation(qr, columns, K));
   OK(qrane_pivoted_r_d(qr, &r_view));
@@ -220,13 +221,13 @@ static void test_pivoted(qrane_context *context) {
   qrane_pivoted_qr_destroy(NULL);
 }
 
-static void test_empty(qrane_context *context) {
+static void test_empty(qrane_context* context) {
   const int shapes[4][2] = {{0, 0}, {5, 0}, {0, 5}, {1, 1}};
   double one = -3, r = 0;
   int k;
   for (k = 0; k < 4; ++k) {
     const qrane_matrix_d a = qrane_host_d(k == 3 ? &one : NULL, shapes[k][0], shapes[k][1], shapes[k][0]);
-    qrane_qr *qr = NULL;
+    qrane_qr* qr = NULL;
     OK(qrane_factor_d(context, &a, NULL, &qr));
     if (k == 3 && qr != NULL) {
       const qrane_matrix_d r_view = qrane_host_d(&r, 1, 1, 1);
@@ -244,7 +245,7 @@ static void test_context_errors(int backend) {
     int64_t unknown;
   } newer = {QRANE_CONTEXT_OPTIONS_INIT, 0};
   qrane_device_info info = QRANE_DEVICE_INFO_INIT;
-  qrane_context *context = NULL;
+  qrane_context* context = NULL;
   FAILS(QRANE_INVALID_ARGUMENT, "context is null", qrane_context_create(NULL, NULL));
   options.size = 0;
   FAILS(QRANE_INVALID_ARGUMENT, "options->size is 0", qrane_context_create(&options, &context));
@@ -284,11 +285,11 @@ static void test_context_errors(int backend) {
   qrane_context_destroy(NULL);
 }
 
-static void test_factor_errors(qrane_context *context) {
+static void test_factor_errors(qrane_context* context) {
   double values[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13};
   qrane_matrix_d a = qrane_host_d(values, 4, 3, 4), bad;
   qrane_options options = QRANE_OPTIONS_INIT;
-  qrane_qr *qr = NULL;
+  qrane_qr* qr = NULL;
   FAILS(QRANE_INVALID_ARGUMENT, "qrane_factor_d: qr is null", qrane_factor_d(context, &a, NULL, NULL));
   FAILS(QRANE_INVALID_ARGUMENT, "context is null", qrane_factor_d(NULL, &a, NULL, &qr));
   FAILS(QRANE_INVALID_ARGUMENT, "a is null", qrane_factor_d(context, NULL, NULL, &qr));
@@ -335,7 +336,7 @@ static void test_factor_errors(qrane_context *context) {
   EXPECT(qr == NULL);
 }
 
-static void test_use_errors(qrane_context *context) {
+static void test_use_errors(qrane_context* context) {
   double values[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13}, out[16], rhs[4] = {1, 1, 1, 1};
   float single[12];
   qrane_matrix_d a = qrane_host_d(values, 4, 3, 4), b = qrane_host_d(rhs, 4, 1, 4), x = qrane_host_d(out, 3, 1, 3), bad;
@@ -344,7 +345,7 @@ static void test_use_errors(qrane_context *context) {
   qrane_solve_options solve_options = QRANE_SOLVE_OPTIONS_INIT;
   qrane_factor_info info = QRANE_FACTOR_INFO_INIT;
   qrane_solution solution = QRANE_SOLUTION_INIT;
-  qrane_qr *qr = NULL;
+  qrane_qr* qr = NULL;
   OK(qrane_factor_d(context, &a, NULL, &qr));
   if (qr == NULL) return;
   FAILS(QRANE_INVALID_ARGUMENT, "qr is null", qrane_r_d(NULL, &a));
@@ -394,9 +395,9 @@ static void test_use_errors(qrane_context *context) {
 static void test_memory_limit(int backend) {
   enum { ROWS = 40000, COLS = 20 };
   qrane_context_options options = QRANE_CONTEXT_OPTIONS_INIT;
-  qrane_context *context = NULL;
-  qrane_qr *qr = NULL;
-  double *values = calloc((size_t)ROWS * COLS, sizeof(double));
+  qrane_context* context = NULL;
+  qrane_qr* qr = NULL;
+  double* values = calloc((size_t)ROWS * COLS, sizeof(double));
   qrane_matrix_d large = qrane_host_d(values, ROWS, COLS, ROWS), small = qrane_host_d(values, 30, 5, 30);
   int i;
   for (i = 0; i < ROWS * COLS; ++i) values[i] = element(i, 1);
@@ -416,12 +417,12 @@ static void test_memory_limit(int backend) {
   free(values);
 }
 
-int main(int argc, char **argv) {
-  const char *name = argc > 1 ? argv[1] : "cpu";
+int main(int argc, char** argv) {
+  const char* name = argc > 1 ? argv[1] : "cpu";
   const int backend = backend_named(name);
   qrane_context_options options = QRANE_CONTEXT_OPTIONS_INIT;
   qrane_device_info info = QRANE_DEVICE_INFO_INIT;
-  qrane_context *context = NULL;
+  qrane_context* context = NULL;
 
   EXPECT(strcmp(qrane_last_error(), "") == 0);
   EXPECT(strcmp(qrane_version(), QRANE_VERSION_STRING) == 0);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The C interface, called from C99, once per backend; an absent backend is a skip that says so.
 foreach(name c_interface_test c_interface_device_test c_interface_batch_test c_interface_update_test
-        c_interface_sparse_test)
+        c_interface_sparse_test c_interface_svd_test)
   add_executable(${name} ${name}.c)
   set_target_properties(${name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
@@ -18,7 +18,7 @@ if(QRANE_WITH_CUDA)
   target_link_libraries(c_interface_batch_test PRIVATE CUDA::cudart_static)
 endif()
 
-foreach(name c_interface c_interface_batch c_interface_update c_interface_sparse c_interface_device)
+foreach(name c_interface c_interface_batch c_interface_update c_interface_sparse c_interface_svd c_interface_device)
   foreach(backend cpu opencl cuda)
     if(name STREQUAL "c_interface_device" AND backend STREQUAL "cpu")  # it is about device memory
       continue()

@@ -34,7 +34,7 @@ class KeptTest : public BackendTest<Where> {
     Dense<T> b(a.rows, 2);
     for (Index i = 0; i < b.rows; ++i) b(i, 0) = T(i % 7), b(i, 1) = T(1);
     const auto out = least_squares<T>(context, a, std::as_const(b).view());
-    std::vector<T> all = together(context, {&out.solution.x});
+    std::vector<T> all = together(context, {&out.x});
     for (Index c = 0; c < 2; ++c) all.push_back(static_cast<T>(out.residual_norms.data()[c]));
     return all;
   }

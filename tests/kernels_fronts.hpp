@@ -194,7 +194,8 @@ inline FrontMatrixCase front_case(std::string name, const Triplets& a, bool merg
   sparse::AnalyzeOptions options;
   options.ordering = sparse::Ordering::amd;
   options.singletons = false;
-  if (!merge) options.amalgamation = sparse::Amalgamation{.columns = {0, 0, 0}, .zeros = {0, 0, 0}, .zeros_beyond = 0};
+  if (!merge)
+    options.expert.amalgamation = sparse::Amalgamation{.columns = {0, 0, 0}, .zeros = {0, 0, 0}, .zeros_beyond = 0};
   FrontMatrixCase c{std::move(name), sparse::analyze_pattern(a.view(), options, {}, false), {}, tolerance};
   c.values.resize(std::size_t(c.symbolic.entries));
   sparse::gather_values(c.symbolic, a.value.data(), c.values.data());

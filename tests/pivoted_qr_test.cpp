@@ -173,14 +173,14 @@ TYPED_TEST(PivotedQr, ToleranceAndMaximalRankEndIt) {
   Index before = 6;
   for (const double tolerance : some_of({1e-7, 3e-5, 3e-4, 3e-3, 3e-2, 0.5}, 5)) {
     PivotOptions options;
-    options.tolerance = tolerance;
+    options.relative_tolerance = tolerance;
     options.truncate = true;
     auto f = this->factored(a, options);
     EXPECT_LE(f.rank(), before) << tolerance;
     EXPECT_EQ(f.rank(), f.kept());
     before = f.rank();
     const auto r = this->host(f.r());
-    EXPECT_NEAR(f.tolerance(), tolerance * std::abs(static_cast<double>(r(0, 0))), 1e-6 * tolerance);
+    EXPECT_NEAR(f.absolute_tolerance(), tolerance * std::abs(static_cast<double>(r(0, 0))), 1e-6 * tolerance);
   }
   EXPECT_LE(before, 2);
   PivotOptions options;
@@ -326,7 +326,7 @@ TYPED_TEST(PivotedQr, EmptyMatricesAndRefusals) {
   options.q = QForm::full;
   EXPECT_TRUE(refuses([&] { this->factored(a, options); }, ErrorCode::invalid_argument, {"full"}));
   options = {};
-  options.tolerance = std::numeric_limits<double>::quiet_NaN();
+  options.relative_tolerance = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(refuses([&] { this->factored(a, options); }, ErrorCode::invalid_argument, {"tolerance", "NaN"}));
   options = {};
   options.q = QForm::none;

@@ -78,7 +78,7 @@ TYPED_TEST(QrErrors, MemoryOfAnotherDevice) {
   EXPECT_TRUE(refuses([&] { pivoted_qr<T>(context, foreign); }, bad, {"20 x 4", name}));
   EXPECT_TRUE(refuses([&] { context.to_host(foreign); }, bad, {"20 x 4", name}));
   for (const QForm form : {QForm::thin, QForm::implicit, QForm::none, QForm::full}) {
-    auto f = qr<T>(context, a.view(), {.q = form});
+    auto f = updatable_qr(context, a.view(), {.q = form});
     EXPECT_TRUE(refuses([&] { f.refactor(foreign); }, bad, {"20 x 4", name}));
     if (form != QForm::none) {
       EXPECT_TRUE(refuses([&] { f.solve(foreign); }, bad, {"20 x 4", name}));
@@ -116,20 +116,20 @@ TYPED_TEST(QrErrors, OptionsThatContradictEachOther) {
   EXPECT_TRUE(refuses(this->factoring(tall.view(), with(Algorithm::tsqr, QForm::lapack)), bad, {"lapack", "tsqr"}));
   EXPECT_TRUE(refuses(this->factoring(tall.view(), with(Algorithm::caqr, QForm::lapack)), bad, {"lapack", "caqr"}));
   Options options;
-  options.block_rows = -5;
+  options.expert.block_rows = -5;
   EXPECT_TRUE(refuses(this->factoring(tall.view(), options), bad, {"block_rows", "-5"}));
   options = {};
-  options.block_rows = Index{1} << 40;
+  options.expert.block_rows = Index{1} << 40;
   EXPECT_TRUE(refuses(this->factoring(tall.view(), options), bad, {"block_rows", std::to_string(Index{1} << 40)}));
   options = {};
-  options.arity = 1;
+  options.expert.arity = 1;
   EXPECT_TRUE(refuses(this->factoring(tall.view(), options), bad, {"arity", "1"}));
-  options.arity = -2;
+  options.expert.arity = -2;
   EXPECT_TRUE(refuses(this->factoring(tall.view(), options), bad, {"arity", "-2"}));
   options = {};
-  options.panel_cols = -1;
+  options.expert.panel_cols = -1;
   EXPECT_TRUE(refuses(this->factoring(tall.view(), options), bad, {"panel_cols", "-1"}));
-  options.panel_cols = 1 << 30;
+  options.expert.panel_cols = 1 << 30;
   EXPECT_TRUE(refuses(this->factoring(tall.view(), options), bad, {"panel_cols", std::to_string(1 << 30)}));
   this->expect_usable(this->context());
 }

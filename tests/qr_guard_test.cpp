@@ -59,10 +59,10 @@ TYPED_TEST(QrGuard, HoldsOverEveryCondition) {
         const auto r = this->host(f.r());
         EXPECT_TRUE(form == QForm::none ? is_r_of(a, r) : is_qr_of(a, this->host(f.q()), r));
         const double true_condition = scaled_condition(a);
-        if (true_condition > 1.01 * f.plan().guard_limit) {
+        if (true_condition > 1.01 * f.plan().expert.guard_limit) {
           EXPECT_NE(f.stage(), Stage::one_pass) << true_condition;
         }
-        if (true_condition < 0.5 * f.plan().guard_limit) {
+        if (true_condition < 0.5 * f.plan().expert.guard_limit) {
           EXPECT_EQ(f.stage(), Stage::one_pass) << true_condition;
         }
         EXPECT_GE(f.stage(), before) << "an earlier stage than at a lower condition";
@@ -81,7 +81,7 @@ TYPED_TEST(QrGuard, HoldsAtItsEdges) {
   const Index n = 8, m = 40 * n;
   for (const QForm form : {QForm::none, QForm::thin}) {
     const Plan plan = plan_qr<T>(this->context(), m, n, options_for({Algorithm::cholesky_qr, form}));
-    const double limit = plan.guard_limit, last = 1 / std::numeric_limits<T>::epsilon();
+    const double limit = plan.expert.guard_limit, last = 1 / std::numeric_limits<T>::epsilon();
     ASSERT_GT(limit, 1);
     const std::uint64_t seeds = small_run() ? 1 : this->thorough ? 8 : 2;
     for (const double edge : {limit, sizeof(T) == 8 ? 4e6 : limit, last}) {
@@ -131,7 +131,7 @@ TYPED_TEST(QrGuard, AFewRowsNeedNoSketch) {
   for (const double condition : {1e3, 0.1 / std::numeric_limits<T>::epsilon()}) {
     const auto a = geometric_spectrum<T>(m, n, condition, 9);
     auto f = this->factored(a, QForm::thin);
-    EXPECT_EQ(f.plan().sketch_rows, 0);
+    EXPECT_EQ(f.plan().expert.sketch_rows, 0);
     EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r())));
     EXPECT_NE(f.stage(), Stage::sketch);
     if (sizeof(T) == 8) {
@@ -189,7 +189,7 @@ TYPED_TEST(QrGuard, ATreeCalledOffLeavesNoTrace) {
     std::vector<Dense<T>> inputs;
     for (const double condition : {1.0, 1e4, 1e13}) inputs.push_back(geometric_spectrum<T>(m, n, condition, 31));
     auto f = this->factored(inputs[0], form);
-    EXPECT_EQ(f.plan().sketch_rows, 0);
+    EXPECT_EQ(f.plan().expert.sketch_rows, 0);
     std::vector<Dense<T>> first(inputs.size());
     for (int repeat = 0; repeat < (small_run() ? 1 : 4); ++repeat)
       for (const std::size_t k : {0, 1, 2, 1, 0, 2}) {
@@ -213,7 +213,7 @@ TYPED_TEST(QrGuard, TreesNeverFallBack) {
   for (const Algorithm algorithm : {Algorithm::tsqr, Algorithm::caqr, Algorithm::blocked}) {
     Options options;
     options.algorithm = algorithm;
-    if (algorithm == Algorithm::blocked) options.panel_kind = PanelKind::tree;
+    if (algorithm == Algorithm::blocked) options.expert.panel_kind = PanelKind::tree;
     auto f = qr<T>(this->context(), Dense<T>(50, 5).view(), options);
     EXPECT_FALSE(f.fell_back());
     EXPECT_EQ(f.stage(), Stage::planned);
@@ -226,8 +226,8 @@ TYPED_TEST(QrGuard, SpeaksForEveryPanelOfBlocked) {
   const Index m = 200, n = 40;
   Options options;
   options.algorithm = Algorithm::blocked;
-  options.panel_kind = PanelKind::cholesky;
-  options.panel_cols = 10;
+  options.expert.panel_kind = PanelKind::cholesky;
+  options.expert.panel_cols = 10;
   const auto easy = random_normal<T>(m, n, 9);
   auto f = qr<T>(this->context(), easy.view(), options);
   EXPECT_FALSE(f.fell_back());

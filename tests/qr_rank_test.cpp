@@ -125,7 +125,7 @@ TYPED_TEST(QrRank, RanksThatAreKnown) {
         const RankReport report = f.rank();
         EXPECT_EQ(report.rank, rank);
         EXPECT_EQ(report.full, k);
-        EXPECT_GE(report.tolerance, 0);
+        EXPECT_GE(report.absolute_tolerance, 0);
         if (rank < k) {
           EXPECT_GT(report.condition, 0.1 / limit<T>(s.rows, s.cols)) << "a singular R is badly conditioned";
         }

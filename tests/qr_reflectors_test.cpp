@@ -34,7 +34,7 @@ class QrReflectors : public BackendTest<Where> {
 
   static Options lapack(Tree tree = {}, PanelKind kind = PanelKind::automatic) {
     Options o = options_for({Algorithm::automatic, QForm::lapack}, tree);
-    o.panel_kind = kind;
+    o.expert.panel_kind = kind;
     return o;
   }
   /// The ways a panel can be factored here: Cholesky panels need double, whatever the scalar.

@@ -181,8 +181,8 @@ TYPED_TEST(Qr, PlansNameWhatTheyDo) {
     EXPECT_EQ(plan.cols, s.cols);
     EXPECT_EQ(plan.scalar_bytes, static_cast<int>(sizeof(T)));
     EXPECT_NEAR(plan.flops, 2.0 * 400 * 20 * 20 - 2.0 * 20 * 20 * 20 / 3, 1);
-    EXPECT_EQ(plan.block_rows, 64);
-    EXPECT_EQ(plan.arity, 2);
+    EXPECT_EQ(plan.expert.block_rows, 64);
+    EXPECT_EQ(plan.expert.arity, 2);
     for (const char* word :
          {qrane::to_string(plan.algorithm), "400 x 20", sizeof(T) == 4 ? "float" : "double", "tree", "64", "workspace"})
       EXPECT_NE(plan.explain().find(word), std::string::npos) << word;
@@ -190,9 +190,9 @@ TYPED_TEST(Qr, PlansNameWhatTheyDo) {
     const auto a = random_normal<T>(s.rows, s.cols, 1);
     auto f = qr<T>(this->context(), a.view(), options);
     EXPECT_EQ(f.plan().algorithm, plan.algorithm);
-    EXPECT_EQ(f.plan().panel_cols, plan.panel_cols);
-    EXPECT_EQ(f.plan().block_rows, plan.block_rows);
-    EXPECT_EQ(f.plan().arity, plan.arity);
+    EXPECT_EQ(f.plan().expert.panel_cols, plan.expert.panel_cols);
+    EXPECT_EQ(f.plan().expert.block_rows, plan.expert.block_rows);
+    EXPECT_EQ(f.plan().expert.arity, plan.expert.arity);
     EXPECT_GT(f.plan().workspace_bytes, 0);
     EXPECT_EQ(f.plan().workspace_bytes, plan.workspace_bytes);
   }

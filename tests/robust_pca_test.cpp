@@ -109,7 +109,7 @@ TYPED_TEST(RobustPcaTest, SeparatesASyntheticMatrix) {
   const Index rank = size(3);
   const Problem<T> p(size(400), 40, rank, 0.05, 1);
   RobustPcaOptions options;
-  options.tolerance = 1e-6;  // reached in float too
+  options.relative_tolerance = 1e-6;  // reached in float too
   const auto result = this->separate(p.m, options);
   EXPECT_TRUE(result.converged);
   EXPECT_LE(result.residual, 1e-6);
@@ -125,14 +125,14 @@ TYPED_TEST(RobustPcaTest, AlternatingDirectionsSeparateItToo) {
   const Problem<T> p(size(this->thorough ? 400 : 200), size(40), size(2), 0.05, 2);
   RobustPcaOptions options;
   options.method = RobustPcaMethod::alternating;
-  options.tolerance = 1e-5;
+  options.relative_tolerance = 1e-5;
   options.max_iterations = 2000;
   const auto result = this->separate(p.m, options);
   EXPECT_TRUE(result.converged) << result.residual << " after " << result.iterations;
   this->expect_consistent(p.m, result);
   EXPECT_LE(relative_difference(this->host(result.low_rank), p.low_rank), 1e-2);
   EXPECT_LE(relative_difference(this->host(result.sparse), p.sparse), 1e-2);
-  options.tolerance = 1e-4;
+  options.relative_tolerance = 1e-4;
   options.method = RobustPcaMethod::inexact_alm;
   EXPECT_LT(this->separate(p.m, options).iterations, result.iterations) << "a growing mu needs fewer";
 }
@@ -143,7 +143,7 @@ TYPED_TEST(RobustPcaTest, WideAndSquareMatrices) {
     SCOPED_TRACE(to_string(s));
     const Problem<T> p(s.rows, s.cols, size(2), 0.05, 3);
     RobustPcaOptions options;
-    options.tolerance = 1e-5;
+    options.relative_tolerance = 1e-5;
     const auto result = this->separate(p.m, options);
     EXPECT_TRUE(result.converged);
     this->expect_consistent(p.m, result);
@@ -161,7 +161,7 @@ TYPED_TEST(RobustPcaTest, EveryIterationIsTheMethods) {
       RobustPcaOptions options;
       options.method = method;
       options.lambda_multiplier = multiplier;
-      options.tolerance = 0;
+      options.relative_tolerance = 0;
       options.max_iterations = small_run() ? 10 : 15;
       options.on_iteration = [&](const RobustPcaProgress& progress) {
         seen.push_back(progress);
@@ -183,7 +183,7 @@ TYPED_TEST(RobustPcaTest, ProgressIsTrueAndCanStop) {
   const Problem<T> p(200, size(20), 2, 0.05, 4);
   std::vector<RobustPcaProgress> seen;
   RobustPcaOptions options;
-  options.tolerance = small_run() ? 1e-3 : 1e-6;
+  options.relative_tolerance = small_run() ? 1e-3 : 1e-6;
   options.on_iteration = [&](const RobustPcaProgress& progress) {
     seen.push_back(progress);
     return true;
@@ -242,7 +242,7 @@ TYPED_TEST(RobustPcaTest, FollowsTheCpu) {
   using T = typename TypeParam::Scalar;
   const Problem<T> p(200, size(24), 3, 0.08, 6);
   RobustPcaOptions options = this->of_few_iterations();
-  options.tolerance = 1e-5;
+  options.relative_tolerance = 1e-5;
   std::vector<Index> ranks[2];
   int which = 0;
   options.on_iteration = [&](const RobustPcaProgress& progress) {
@@ -300,7 +300,7 @@ TYPED_TEST(RobustPcaTest, SizesWhoseSquaresOverflowOrVanish) {
   using T = typename TypeParam::Scalar;
   const Problem<T> p(200, size(20), 2, 0.05, 13);
   RobustPcaOptions options;
-  options.tolerance = small_run() ? 1e-2 : 1e-5;
+  options.relative_tolerance = small_run() ? 1e-2 : 1e-5;
   const auto plain = this->separate(p.m, options);
   const auto l = this->host(plain.low_rank), s = this->host(plain.sparse);
   const int high = std::numeric_limits<T>::max_exponent - 6, low = std::numeric_limits<T>::min_exponent + 30;
@@ -332,7 +332,7 @@ TYPED_TEST(RobustPcaTest, AfterAnyNumberOfIterationsOfAnySize) {
   for (const int iterations : {1, 2, 3, 4}) {
     SCOPED_TRACE(iterations);
     RobustPcaOptions options;
-    options.tolerance = 0;
+    options.relative_tolerance = 0;
     options.max_iterations = iterations;
     const auto plain = this->separate(p.m, options), result = this->separate(scaled, options);
     auto l = this->host(result.low_rank), s = this->host(result.sparse);
@@ -385,7 +385,7 @@ TYPED_TEST(RobustPcaTest, RefusesOptionsThatMakeNoSense) {
     set(options);
     return [this, &m, options] { this->separate(m, options); };
   };
-  EXPECT_TRUE(refuses(with([](auto& o) { o.tolerance = -1; }), bad, {"tolerance", "-1"}));
+  EXPECT_TRUE(refuses(with([](auto& o) { o.relative_tolerance = -1; }), bad, {"tolerance", "-1"}));
   EXPECT_TRUE(refuses(with([](auto& o) { o.max_iterations = 0; }), bad, {"max_iterations", "0"}));
   EXPECT_TRUE(refuses(with([](auto& o) { o.lambda_multiplier = 0; }), bad, {"lambda_multiplier", "0"}));
   EXPECT_TRUE(refuses(with([](auto& o) { o.mu = -2; }), bad, {"mu", "-2"}));

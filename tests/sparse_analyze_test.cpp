@@ -156,13 +156,13 @@ TEST(SparseAnalyze, BadOptionsAreRefusedByName) {
   options.ordering = Ordering::colamd;
   expect_named(refusal(a.view(), options), {"permutation", "colamd"});
   options = {};
-  options.amalgamation = sparse::Amalgamation{.columns = {8, 1, 96}};
+  options.expert.amalgamation = sparse::Amalgamation{.columns = {8, 1, 96}};
   expect_named(refusal(a.view(), options), {"columns[1] is 1"});
   options = {};
-  options.amalgamation = sparse::Amalgamation{.front_flops = -1};
+  options.expert.amalgamation = sparse::Amalgamation{.front_flops = -1};
   expect_named(refusal(a.view(), options), {"front_flops is -1"});
   options = {};
-  options.amalgamation = sparse::Amalgamation{.zeros = {0, 0, std::nan("")}};
+  options.expert.amalgamation = sparse::Amalgamation{.zeros = {0, 0, std::nan("")}};
   expect_named(refusal(a.view(), options), {"zeros[2]"});
   options = {};
   options.singleton_tolerance = -1;
@@ -174,7 +174,7 @@ TEST(SparseAnalyze, FrontsForAGpuMakeShorterPaths) {
   const auto path = [&](bool gpu, std::optional<sparse::Amalgamation> amalgamation) {
     AnalyzeOptions options;
     options.ordering = Ordering::colamd;
-    options.amalgamation = amalgamation;
+    options.expert.amalgamation = amalgamation;
     return sparse::longest_path(sparse::analyze_pattern(a.view(), options, {}, gpu), 8, 100);
   };
   const Index for_cores = path(false, {}), for_gpu = path(true, {});

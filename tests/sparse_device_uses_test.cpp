@@ -19,7 +19,6 @@ namespace {
 using sparse::Factor;
 using sparse::FactorOptions;
 using sparse::KeepQ;
-using sparse::SparseSolution;
 
 /// Singletons, subtrees, and a root of several blocks and panels; `deficient`: columns that others make up.
 Triplets matrix(bool deficient) {
@@ -87,8 +86,8 @@ class SparseDeviceUses : public BackendTest<Where> {
   }
   static W norm(const std::vector<W>& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), W(0))); }
 
-  static void expect_least_squares(const Problem& p, const Factor<T>& f, const Dense<T>& b,
-                                   const SparseSolution<T>& solution, double slack) {
+  static void expect_least_squares(const Problem& p, const Factor<T>& f, const Dense<T>& b, const Solution<T>& solution,
+                                   double slack) {
     const Dense<T> x = TestFixtureHost(solution.x);
     W norm_a = 0;
     for (const T v : p.values) norm_a += static_cast<W>(v) * v;

@@ -126,7 +126,7 @@ TYPED_TEST(SparseLimits, SameBitsDownToOneFrontAlone) {
     const Problem a(triplets);
     const Dense<T> b = random_normal<T>(triplets.rows, 2, 6);
     sparse::AnalyzeOptions analyze;
-    analyze.amalgamation = sparse::Amalgamation{.front_flops = 0, .entry_flops = 0};  // many fronts
+    analyze.expert.amalgamation = sparse::Amalgamation{.front_flops = 0, .entry_flops = 0};  // many fronts
     const sparse::Analysis analysis = sparse::analyze(context, a.view(), analyze);
     for (const KeepQ keep : in_turn({KeepQ::discard, KeepQ::keep})) {
       FactorOptions<T> options = TestFixture::options(keep, b);

@@ -62,7 +62,7 @@ TYPED_TEST(SparseQr, NothingIsDroppedWhenNotAsked) {
     FactorOptions<T> options = TestFixture::options();
     options.detect_rank = false;
     const Factor<T> f = TestFixture::factor(a, options);
-    EXPECT_LT(f.facts().tolerance, 0);
+    EXPECT_LT(f.facts().absolute_tolerance, 0);
     EXPECT_GE(f.rank(), clear_rank<T>(odd.a).value_or(0));
     TestFixture::expect_factorization(a, f);
   }
@@ -145,10 +145,10 @@ TYPED_TEST(SparseQr, ToleranceAndRefusal) {
   const Values<T> a(triplets);
   EXPECT_EQ(TestFixture::factor(a).rank(), 11);
   FactorOptions<T> options = TestFixture::options();
-  options.tolerance = 1e-2;
+  options.absolute_tolerance = 1e-2;
   const Factor<T> f = TestFixture::factor(a, options);
   EXPECT_EQ(f.rank(), 10);
-  EXPECT_EQ(f.facts().tolerance, 1e-2);
+  EXPECT_EQ(f.facts().absolute_tolerance, 1e-2);
   EXPECT_GT(f.facts().dropped_norm, 1e-4);
   EXPECT_LT(f.facts().dropped_norm, 1e-3);
   TestFixture::expect_factorization(a, f);
@@ -232,7 +232,7 @@ TYPED_TEST(SparseQr, BadInputLeavesTheAnalysisUsable) {
   options.memory_limit_bytes = 4000;
   EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, ErrorCode::out_of_memory, {"4000"}));
   options = TestFixture::options();
-  options.tolerance = std::numeric_limits<double>::quiet_NaN();
+  options.absolute_tolerance = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, bad, {"tolerance"}));
   EXPECT_TRUE(refuses([&] { analysis.factor(static_cast<const T*>(nullptr), TestFixture::options()); }, bad, {"null"}));
   const Values<T> other(random_sparse(60, 31, 0.15, 12));

@@ -81,7 +81,7 @@ TEST(SparseRefine, ConditionedFarBeyondFloatsDigits) {
     a.value[k] *= std::pow(10.0, 4.0 * a.col[k] / a.cols);  // columns graded
   const Context context = Context({.backend = Backend::cpu});
   sparse::FactorOptions<float> options;
-  options.tolerance = 0;  // float's own would drop the short columns
+  options.absolute_tolerance = 0;  // float's own would drop the short columns
   const Factor<float> f = factor_in_float(context, a, options);
   const Matrix<double> b = right_hand_sides(a.rows, 1);
   const auto solution = sparse::refine(context, f, a.view(), b.view());

@@ -262,7 +262,7 @@ TEST(FrontRounds, HundredThousandFrontsInNoTime) {
   }
   AnalyzeOptions options;
   options.ordering = Ordering::colamd;
-  options.amalgamation = Amalgamation{0, 0, 0, {1, 1, 1}, {0, 0, 0}, 0};
+  options.expert.amalgamation = Amalgamation{0, 0, 0, {1, 1, 1}, {0, 0, 0}, 0};
   const Symbolic s = analyze_pattern(a.view(), options, {}, true);
   ASSERT_GT(s.front_count(), 80000);
   double best = 1e9;

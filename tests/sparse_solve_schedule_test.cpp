@@ -31,7 +31,7 @@ std::vector<NamedTriplets> matrices() {
 Symbolic analyzed(const Triplets& a) {
   AnalyzeOptions options;
   options.ordering = Ordering::colamd;
-  options.amalgamation = Amalgamation{.front_flops = 0, .entry_flops = 0};  // many fronts
+  options.expert.amalgamation = Amalgamation{.front_flops = 0, .entry_flops = 0};  // many fronts
   return analyze_pattern(a.view(), options, {}, true);
 }
 

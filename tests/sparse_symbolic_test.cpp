@@ -281,7 +281,7 @@ TEST(SparseSymbolic, AgreesWithBruteForce) {
                        (merged ? ", merged" : ""));
           AnalyzeOptions options;
           options.singletons = singletons;
-          if (!merged) options.amalgamation = no_merging;
+          if (!merged) options.expert.amalgamation = no_merging;
           const Symbolic s = analyzed(a, ordering, options);
           expect_matrix(a, s);
           expect_fronts(s, merged);
@@ -366,7 +366,7 @@ TEST(SparseSymbolic, GivenOrderIsKeptUpToFill) {
 TEST(SparseSymbolic, RowsAreLaidOutAgainForOtherChildren) {
   const Triplets a = random_sparse(60, 40, 0.06, 21);
   AnalyzeOptions options;
-  options.amalgamation = no_merging;
+  options.expert.amalgamation = no_merging;
   const Symbolic s = analyzed(a, Ordering::natural, options);
   for (Index f = 0; f < s.front_count(); ++f) {
     const Front& front = s.fronts[f];

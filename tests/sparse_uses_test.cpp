@@ -68,7 +68,8 @@ TYPED_TEST(SparseUses, RanksOfKnownMatrices) {
       options.q = KeepQ::discard;
       const Factor<T> f = sparse::analyze(TestFixture::context(), file.view(), analyze).factor(file.view(), options);
       EXPECT_EQ(f.rank(), rank) << name << ", " << to_string(ordering);
-      EXPECT_LT(f.facts().dropped_norm, f.facts().tolerance * std::sqrt(static_cast<double>(file.a.cols))) << name;
+      EXPECT_LT(f.facts().dropped_norm, f.facts().absolute_tolerance * std::sqrt(static_cast<double>(file.a.cols)))
+          << name;
       EXPECT_EQ(f.r().rows, rank);
     }
   }

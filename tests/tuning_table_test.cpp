@@ -165,9 +165,9 @@ TEST_F(UserTables, CountInAContext) {
   {
     const UserFile file(file_path);
     const Plan plan = plan_qr<double>(Context(options), 100000, 100);
-    EXPECT_EQ(plan.arity, 6);
+    EXPECT_EQ(plan.expert.arity, 6);
     EXPECT_NE(plan.explain().find(file_path), std::string::npos) << plan.explain();
-    EXPECT_NE(plan_qr<double>(Context(options), 300, 100).arity, 6);
+    EXPECT_NE(plan_qr<double>(Context(options), 300, 100).expert.arity, 6);
   }
   {
     const UserFile missing(file_path + ".missing");

@@ -250,7 +250,7 @@ TYPED_TEST(UpdateBatch, BadInputChangesNothing) {
     if (form == QForm::none) {
       EXPECT_TRUE(refuses([&] { f.delete_rows(0, 2); }, bad, {"removed", "3 of 2 x 4"}));
     }
-    UpdateOptions<T> options;
+    UpdateOptions options;
     options.check_finite = true;
     Dense<T> worse = u;
     worse(1, 9) = std::numeric_limits<T>::infinity();

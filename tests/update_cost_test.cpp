@@ -83,7 +83,7 @@ TEST(UpdateCost, WhatAFormCannotDoIsExcludedForAReason) {
   const auto cost = [](const UpdateShape& s) { return update::candidates(profile(Backend::cuda), s); };
   const auto none = cost(shape(Change::insert_columns, QForm::none, 500, 40, 0, 4));
   for (const UpdateCandidate& c : none) EXPECT_FALSE(c.excluded.empty()) << to_string(c.method);
-  EXPECT_TRUE(refuses([&] { update::choose(none); }, ErrorCode::unavailable, {"options.updated"}));
+  EXPECT_TRUE(refuses([&] { update::choose(none); }, ErrorCode::unavailable, {"the updated matrix"}));
   EXPECT_NE(of(cost(shape(Change::insert_rows, QForm::thin, 500, 40, 0, 4)), UpdateMethod::cholesky).excluded, "");
   EXPECT_NE(of(cost(shape(Change::insert_rows, QForm::thin, 500, 40, 0, 4)), UpdateMethod::trailing).excluded, "");
   EXPECT_NE(of(cost(shape(Change::insert_rows, QForm::full, 500, 40, 0, 4)), UpdateMethod::refactor).excluded, "");

@@ -201,13 +201,13 @@ TYPED_TEST(UpdateForms, RankKUpdates) {
           Dense<T> next = a;
           const Dense<T> product = multiply(u, transposed(v));
           for (std::size_t i = 0; i < next.values.size(); ++i) next.values[i] += product.values[i];
-          UpdateOptions<T> options;
+          MatrixView<const T> updated;
           if (form == QForm::none) {
             f.f.attach({});
             f.b = Dense<T>(s.rows, 0);
-            options.updated = std::as_const(next).view();
+            updated = std::as_const(next).view();
           }
-          f.f.rank_k_update(u.view(), v.view(), options);
+          f.f.rank_k_update(u.view(), v.view(), {}, updated);
           f.a = next;
           const std::string what = detail::concat(to_string(s), ", p = ", p, ", ", kind);
           if (form == QForm::thin || form == QForm::none) {
@@ -245,11 +245,10 @@ TYPED_TEST(UpdateForms, RefactoringWhatIsLent) {
     Tracked<T> f = this->track(a, form);
     f.change(Change::delete_rows, 29, 1, 0);
     f.change(Change::insert_rows, 29, 1, 5);
-    UpdateOptions<T> options;
+    UpdateOptions options;
     options.method = UpdateMethod::refactor;
     EXPECT_TRUE(refuses([&] { f.f.insert_rows(2, u.view(), {}, options); }, ErrorCode::unavailable, {"updated"}));
-    options.updated = next.view();
-    EXPECT_EQ(f.f.insert_rows(2, u.view(), {}, options).method, UpdateMethod::refactor);
+    EXPECT_EQ(f.f.insert_rows(2, u.view(), options, next.view()).method, UpdateMethod::refactor);
     f.a = next;
     this->expect_good(f, "refactored");
   }
@@ -269,12 +268,11 @@ TYPED_TEST(UpdateForms, DriftIsMeasuredAndMended) {
     Dense<T> other = with_rows(f.a, 0, u);  // not what the factorization is of: by 1000 units in one column
     const double unit = 20 * unit_roundoff<T>;
     for (Index i = 0; i < other.rows; ++i) other(i, 4) *= static_cast<T>(1 + 1000 * unit);
-    UpdateOptions<T> options;
+    UpdateOptions options;
     options.method = UpdateMethod::orthogonal;
-    options.updated = std::as_const(other).view();
     options.drift_every = 1;
     options.refresh = false;
-    UpdateReport report = f.f.insert_rows(0, u.view(), {}, options);
+    UpdateReport report = f.f.insert_rows(0, u.view(), options, other.view());
     f.a = with_rows(f.a, 0, u);
     EXPECT_EQ(report.drift, -1);
     EXPECT_TRUE(f.good());
@@ -282,21 +280,18 @@ TYPED_TEST(UpdateForms, DriftIsMeasuredAndMended) {
     EXPECT_GT(drift, form == QForm::none ? 100 : 300);
     EXPECT_LT(drift, 3000);
     other = with_rows(other, 0, u);
-    options.updated = std::as_const(other).view();
     options.refresh = true;
-    report = f.f.insert_rows(0, u.view(), {}, options);
+    report = f.f.insert_rows(0, u.view(), options, other.view());
     EXPECT_TRUE(report.refreshed);
     EXPECT_GT(report.drift, 50);
     EXPECT_NE(report.explain().find("factored anew"), std::string::npos);
     f.a = other;
     EXPECT_TRUE(f.good());
     other = with_rows(other, 0, u);
-    options.updated = std::as_const(other).view();
     options.drift_every = 2;
-    EXPECT_EQ(f.f.insert_rows(0, u.view(), {}, options).drift, -1);  // the first of two
+    EXPECT_EQ(f.f.insert_rows(0, u.view(), options, other.view()).drift, -1);  // the first of two
     other = with_rows(other, 0, u);
-    options.updated = std::as_const(other).view();
-    report = f.f.insert_rows(0, u.view(), {}, options);
+    report = f.f.insert_rows(0, u.view(), options, other.view());
     EXPECT_GE(report.drift, 0);
     EXPECT_FALSE(report.refreshed);
   }
@@ -318,7 +313,7 @@ TYPED_TEST(UpdateForms, BadInputChangesNothing) {
     EXPECT_TRUE(refuses([&] { f.f.attach(v.view()); }, bad, {"b has 8 rows"}));
     EXPECT_TRUE(refuses([&] { f.f.drift(v.view()); }, bad, {"a is 8 x 2", "22 x 8"}));
     EXPECT_TRUE(refuses([&] { f.f.refactor(v.view()); }, bad, {"8 x 2"}));
-    UpdateOptions<T> options;
+    UpdateOptions options;
     options.drift_every = 0;
     EXPECT_TRUE(refuses([&] { f.f.delete_rows(0, 1, options); }, bad, {"drift_every", "0"}));
     options = {};

@@ -96,11 +96,9 @@ TYPED_TEST(UpdateTest, LentMatricesAreFactoredWhereNothingElseHelps) {
   for (Index i = 0; i < 40; ++i) a(i, 2) = T(i == 5);
   Tracked<T> f = this->track(a, QForm::none);
   const Dense<T> gone = rows_of(a, 5, 1, 6), left = without_rows(a, 5, 1);
-  UpdateOptions<T> options;
-  options.removed = gone.view();
-  options.updated = left.view();
+  UpdateOptions options;
   options.method = UpdateMethod::orthogonal;  // `automatic` may see it coming
-  UpdateReport report = f.f.delete_rows(5, 1, options);
+  UpdateReport report = f.f.delete_rows(5, 1, gone.view(), {}, options, left.view());
   EXPECT_FALSE(report.refused);
   EXPECT_TRUE(report.fell_back);
   EXPECT_EQ(report.method, UpdateMethod::refactor);
@@ -153,12 +151,10 @@ TYPED_TEST(UpdateTest, QueuedDeletions) {
   for (Index i = 0; i < 40; ++i) a(i, 2) = T(i == 5);
   Tracked<T> f = this->track(a, QForm::none);
   const Dense<T> rank = rows_of(a, 5, 1, 6), first = rows_of(a, 0, 1, 6);
-  UpdateOptions<T> options;
+  UpdateOptions options;
   options.queued = true;
-  options.removed = rank.view();
-  f.f.delete_rows(5, 1, options);
-  options.removed = first.view();
-  f.f.delete_rows(0, 1, options);
+  f.f.delete_rows(5, 1, rank.view(), {}, options);
+  f.f.delete_rows(0, 1, first.view(), {}, options);
   EXPECT_LE(f.f.refused_updates(), 1);
   EXPECT_EQ(f.f.rows(), 39);
   EXPECT_EQ(f.f.refused_updates(), 0);
@@ -347,13 +343,11 @@ TYPED_TEST(UpdateTest, BadInputChangesNothing) {
     EXPECT_TRUE(
         refuses([&] { f.f.delete_columns(std::numeric_limits<Index>::max(), 1); }, bad, {"k = 9223372036854775807"}));
     EXPECT_TRUE(refuses([&] { f.f.delete_columns(1, 8); }, bad, {"k = 1, p = 8"}));
-    UpdateOptions<T> options;
+    UpdateOptions options;
     options.block_cols = -4;
     EXPECT_TRUE(refuses([&] { f.f.delete_columns(1, 1, options); }, bad, {"block_cols", "-4"}));
     options = {};
-    options.updated = v.view();
-    EXPECT_TRUE(refuses([&] { f.f.delete_columns(1, 1, options); }, bad, {"options.updated is 22 x 2", "22 x 7"}));
-    options = {};
+    EXPECT_TRUE(refuses([&] { f.f.delete_columns(1, 1, options, v.view()); }, bad, {"updated is 22 x 2", "22 x 7"}));
     options.method = UpdateMethod::trailing;
     EXPECT_TRUE(refuses([&] { f.f.insert_rows(0, u.view(), e.view(), options); }, ErrorCode::unavailable,
                         {"trailing", "columns"}));
@@ -366,17 +360,15 @@ TYPED_TEST(UpdateTest, BadInputChangesNothing) {
                           {"u", "row 1, column 5"}));
       EXPECT_TRUE(refuses([&] { f.f.insert_rows(0, u.view(), worse_e.view(), options); }, ErrorCode::not_finite,
                           {"e", "row 0, column 1"}));
-      UpdateOptions<T> lent = options;
+      UpdateOptions lent = options;
       const Dense<T> with = with_columns(f.a, 0, worse_v);
       EXPECT_TRUE(refuses([&] { f.f.insert_columns(0, worse_v.view(), lent); },
                           form == QForm::thin ? ErrorCode::not_finite : ErrorCode::unavailable, {}));
     }
     if (form == QForm::none) {
-      EXPECT_TRUE(refuses([&] { f.f.delete_rows(0, 2); }, bad, {"options.removed is 0 x 0", "2 x 8"}));
-      options = {};
-      options.removed = u.view();
-      EXPECT_TRUE(refuses([&] { f.f.delete_rows(0, 2, options); }, bad, {"options.removed_b is 0 x 0", "2 x 2"}));
-      EXPECT_TRUE(refuses([&] { f.f.insert_columns(0, v.view()); }, ErrorCode::unavailable, {"options.updated"}));
+      EXPECT_TRUE(refuses([&] { f.f.delete_rows(0, 2); }, bad, {"removed is 0 x 0", "2 x 8"}));
+      EXPECT_TRUE(refuses([&] { f.f.delete_rows(0, 2, u.view()); }, bad, {"removed_b is 0 x 0", "2 x 2"}));
+      EXPECT_TRUE(refuses([&] { f.f.insert_columns(0, v.view()); }, ErrorCode::unavailable, {"the updated matrix"}));
     }
     EXPECT_EQ(f.r(), r);
     if (form == QForm::thin) {

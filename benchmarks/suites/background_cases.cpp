@@ -205,7 +205,7 @@ class BackgroundCases {
   double ms_per_iteration(RobustPcaMethod method, int iterations) {
     RobustPcaOptions options;
     options.method = method;
-    options.tolerance = 1e-300;  // never reached
+    options.relative_tolerance = 1e-300;  // never reached
     options.max_iterations = iterations;
     const RobustPca<T> result = robust_pca<T>(session_.context(), device_m_.view(), options);
     return 1e3 * result.seconds / std::max(result.iterations, 1);
@@ -214,7 +214,7 @@ class BackgroundCases {
   void converge(RobustPcaMethod method, BackgroundCase& result) {
     RobustPcaOptions options;
     options.method = method;
-    options.tolerance = tolerance;
+    options.relative_tolerance = tolerance;
     // seconds of patience: the alternating directions need hundreds of iterations
     const double patience_ms = session_.on_gpu() ? 60e3 : 40e3;
     options.max_iterations =

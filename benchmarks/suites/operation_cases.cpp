@@ -202,7 +202,7 @@ class OperationCases {
   }
 
   void measure_gels(OperationCase& result) {
-    LeastSquaresResult<T> found;
+    Solution<T> found;
     result.samples_ms = session_.sample_ms(
         [&] { found = least_squares<T>(session_.context(), input(a_, device_a_), input(b_, device_b_)); });
     if (session_.interrupted()) return;
@@ -211,7 +211,7 @@ class OperationCases {
       result.algorithm = "gram";
       result.plan.clear();
     }
-    const Matrix<T> x = session_.context().to_host(found.solution.x);
+    const Matrix<T> x = session_.context().to_host(found.x);
     double worst = 0;
     for (Index j = 0; j < operation_.rhs; ++j) worst = worse(worst, optimality(x, j));
     result.errors = {{"optimality", worst}};

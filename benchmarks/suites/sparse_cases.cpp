@@ -136,7 +136,7 @@ class Measurement {
     run.backend = facts.backend;
     run.threads = facts.threads;
     run.rank = facts.rank;
-    run.tolerance = facts.tolerance;
+    run.tolerance = facts.absolute_tolerance;
     run.dropped_norm = facts.dropped_norm;
     run.peak_bytes = facts.peak_bytes;
     run.moved_bytes = facts.moved_bytes;
@@ -156,7 +156,7 @@ class Measurement {
 
   template <class T>
   void look_at(const sparse::Factor<T>& f, SparseRun& run) const {
-    const sparse::SparseSolution<T> solution = f.solve();
+    const Solution<T> solution = f.solve();
     const std::vector<double> x(solution.x.data(), solution.x.data() + a_.cols);
     const Columns<double> of_a{a_.rows, a_.cols, a_.col_ptr.data(), a_.row_idx.data(), a_.values.data()};
     run.normal_error = normal_error(of_a, rhs_.data(), x.data());

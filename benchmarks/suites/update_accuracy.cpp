@@ -93,7 +93,7 @@ void UpdateCases<T>::measure_accuracy(const UpdateShape& update, UpdateCase& res
     one.method = to_string(way);
     try {
       const UpdateSubject<T> by = subject(update, way);
-      QR<T>& f = by.f;
+      UpdatableQR<T>& f = by.f;
       refresh(f);
       const UpdateReport said = by.forward(matrix);
       one.ran = by.paper == nullptr ? to_string(said.method) : one.method;

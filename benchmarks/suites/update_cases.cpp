@@ -87,7 +87,7 @@ void UpdateCases<T>::run(const UpdateShape& update, const std::function<void(con
 }
 
 template <class T>
-QR<T>& UpdateCases<T>::factored(const UpdateShape& update) {
+UpdatableQR<T>& UpdateCases<T>::factored(const UpdateShape& update) {
   const Shape shape = update.shape;
   const bool attached = carries_right_hand_side(update);
   if (f_ && shape_.rows == shape.rows && shape_.cols == shape.cols && form_ == update.form && attached_ == attached)
@@ -107,10 +107,10 @@ QR<T>& UpdateCases<T>::factored(const UpdateShape& update) {
 }
 
 template <class T>
-QR<T> UpdateCases<T>::fresh(QForm form, bool attached) {
+UpdatableQR<T> UpdateCases<T>::fresh(QForm form, bool attached) {
   Options options;
   options.q = form;
-  QR<T> f = qr<T>(session_.context(), a_, options);
+  UpdatableQR<T> f = updatable_qr(session_.context(), a_, options);
   if (attached) f.attach(std::as_const(b_).view(), std::as_const(a_).view());
   return f;
 }
@@ -124,7 +124,7 @@ paper::Updates<T> UpdateCases<T>::fresh_paper(QForm form, bool attached) {
 
 template <class T>
 UpdateSubject<T> UpdateCases<T>::subject(const UpdateShape& update, UpdateWay way) {
-  QR<T>& f = factored(update);
+  UpdatableQR<T>& f = factored(update);
   if (way == UpdateWay::automatic) return {way, f, nullptr};
   detail::check(update.form == QForm::thin || update.form == QForm::none, ErrorCode::unavailable,
                 "the paper's methods take a thin Q, or R alone");
@@ -147,7 +147,7 @@ double UpdateCases<T>::time_ms(const UpdateSubject<T>& subject, const std::funct
 }
 
 template <class T>
-void UpdateCases<T>::refresh(QR<T>& f) {
+void UpdateCases<T>::refresh(UpdatableQR<T>& f) {
   f.refactor(std::as_const(a_).view());
   if (attached_) f.attach(std::as_const(b_).view(), std::as_const(a_).view());
 }
@@ -195,7 +195,7 @@ void UpdateCases<T>::time(const UpdateShape& update, UpdateCase& result) {
 template <class T>
 UpdateTime UpdateCases<T>::time_way(const UpdateShape& update, const UpdateSubject<T>& subject,
                                     const UpdatedMatrix<T>& matrix, UpdateCase& result) {
-  QR<T>& f = subject.f;
+  UpdatableQR<T>& f = subject.f;
   UpdateTime time;
   time.method = to_string(subject.way);
   UpdateReport said;
@@ -270,7 +270,7 @@ std::vector<UpdateStage> UpdateCases<T>::time_stages(const UpdateSubject<T>& sub
 }
 
 template <class T>
-ErrorMeasures UpdateCases<T>::check(const UpdateShape& update, const QR<T>& f, MatrixView<const T> after) {
+ErrorMeasures UpdateCases<T>::check(const UpdateShape& update, const UpdatableQR<T>& f, MatrixView<const T> after) {
   const Context& context = session_.context();
   const bool small = after.rows * after.cols <= largest_host_check;
   if (small && has_q(update.form)) {

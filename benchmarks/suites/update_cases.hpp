@@ -18,7 +18,7 @@ inline bool has_q(QForm form) { return form == QForm::thin || form == QForm::ful
 template <class T>
 struct UpdateSubject {
   UpdateWay way;
-  QR<T>& f;
+  UpdatableQR<T>& f;
   paper::Updates<T>* paper;  ///< null for the product
 
   UpdateReport forward(const UpdatedMatrix<T>& matrix) const {
@@ -66,14 +66,14 @@ class UpdateCases {
   UpdateCase new_case(const UpdateShape& update);
   /// The seeded matrix that the update changes, factored, with one right-hand side attached (R alone loses that when
   /// columns come in: none there); kept for the cases that follow.
-  QR<T>& factored(const UpdateShape& update);
+  UpdatableQR<T>& factored(const UpdateShape& update);
   /// That, or the same for the paper's methods.
   UpdateSubject<T> subject(const UpdateShape& update, UpdateWay way);
   /// The same made again.
-  QR<T> fresh(QForm form, bool attached);
+  UpdatableQR<T> fresh(QForm form, bool attached);
   paper::Updates<T> fresh_paper(QForm form, bool attached);
   /// f as it was after `factored`: without the rounding of updates there and back.
-  void refresh(QR<T>& f);
+  void refresh(UpdatableQR<T>& f);
   /// The way back; R alone may refuse it, and is made anew then.
   void take_back(const UpdateSubject<T>& subject, const UpdatedMatrix<T>& matrix);
   double time_ms(const UpdateSubject<T>& subject, const std::function<void()>& work) const;
@@ -84,7 +84,7 @@ class UpdateCases {
                       UpdateCase& result);
   void time_by_turns(const UpdateShape& update, const UpdatedMatrix<T>& matrix, UpdateCase& result);
   std::vector<UpdateStage> time_stages(const UpdateSubject<T>& subject, const UpdatedMatrix<T>& matrix);
-  ErrorMeasures check(const UpdateShape& update, const QR<T>& f, MatrixView<const T> after);
+  ErrorMeasures check(const UpdateShape& update, const UpdatableQR<T>& f, MatrixView<const T> after);
   const Refactored& refactored(Shape after, QForm form, MatrixView<const T> a);
   void add_peers(const UpdateShape& update, UpdateCase& result);
   PeerTime ask(const std::string& peer, const PeerTask& task, bool with_q);
@@ -110,7 +110,7 @@ class UpdateCases {
   QForm form_ = QForm::thin;
   bool attached_ = false;
   Matrix<T> a_, b_;
-  std::optional<QR<T>> f_;
+  std::optional<UpdatableQR<T>> f_;
   std::optional<paper::Updates<T>> paper_;  ///< of the same matrix and form
   Transfers transfers_;
   std::map<std::tuple<Index, Index, int>, Refactored> refactored_;

@@ -12,7 +12,7 @@ template <class T>
 void UpdateCases<T>::time_protocol(const UpdateShape& update, const UpdatedMatrix<T>& matrix, UpdateCase& result) {
   const Context& context = session_.context();
   const UpdateSubject<T> shared = subject(update, update.ways.front());
-  std::optional<QR<T>> with_b;  // where the shared one does not carry the right-hand side
+  std::optional<UpdatableQR<T>> with_b;  // where the shared one does not carry the right-hand side
   const auto start = [&]() -> UpdateSubject<T> {
     if (attached_) return shared;
     with_b.emplace(fresh(update.form, true));
@@ -20,7 +20,7 @@ void UpdateCases<T>::time_protocol(const UpdateShape& update, const UpdatedMatri
   };
   const bool first = transfers_.host.empty();
   if (first) {
-    const QR<T>& g = start().f;
+    const UpdatableQR<T>& g = start().f;
     if (has_q(update.form)) transfers_.host.push_back(context.to_host(g.q()));
     transfers_.host.push_back(context.to_host(g.r()));
     transfers_.host.push_back(context.to_host(g.projected()));

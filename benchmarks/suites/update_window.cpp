@@ -22,7 +22,7 @@ void UpdateCases<T>::time_window(const UpdateShape& update, UpdateCase& result) 
   };
   Options options;
   options.q = update.form;
-  QR<T> f = qr<T>(session_.context(), window(a, 0, m), options);
+  UpdatableQR<T> f = updatable_qr(session_.context(), window(a, 0, m), options);
   f.attach(window(b, 0, m), window(a, 0, m));
   result.steps = steps;
   UpdateTime time;
@@ -30,12 +30,11 @@ void UpdateCases<T>::time_window(const UpdateShape& update, UpdateCase& result) 
   Index first = 0;
   UpdateReport said;
   const auto step = [&, m = m] {  // clang 14 captures no structured bindings
-    UpdateOptions<T> in, out;
-    in.queued = out.queued = true;
-    out.removed = window(a, first, p), out.removed_b = window(b, first, p);
-    out.updated = window(a, first + p, m);
-    said = f.insert_rows(m, window(a, first + m, p), window(b, first + m, p), in);
-    if (f.delete_rows(0, p, out).refreshed) ++result.refreshed;
+    const UpdateOptions how{.queued = true};
+    said = f.insert_rows(m, window(a, first + m, p), window(b, first + m, p), how);
+    const UpdateReport out =
+        f.delete_rows(0, p, window(a, first, p), window(b, first, p), how, window(a, first + p, m));
+    if (out.refreshed) ++result.refreshed;
     first += p;
   };
   note(update, "window");

@@ -3,7 +3,7 @@
 // them seeded, in device memory.
 #pragma once
 
-#include <qrane/qr.hpp>
+#include <qrane/updatable_qr.hpp>
 
 #include "session.hpp"
 
@@ -74,35 +74,28 @@ class UpdatedMatrix {
   MatrixView<const T> b_after() const { return updated_b_.rows() > 0 ? updated_b_.view() : b_.view(); }
 
   /// f: of A as it was -> as it is after.
-  UpdateReport forward(QR<T>& f) const {
-    UpdateOptions<T> options = options_for(update_.change, after());
+  UpdateReport forward(UpdatableQR<T>& f) const {
+    UpdateOptions options;
     options.block_cols = update_.block_cols;
-    return change(f, update_.change, options);
+    return change(f, update_.change, options, after());
   }
 
   /// The way back.
-  UpdateReport back(QR<T>& f) const {
+  UpdateReport back(UpdatableQR<T>& f) const {
     static constexpr Change inverse[] = {Change::delete_rows, Change::insert_rows, Change::delete_columns,
                                          Change::insert_columns};
     const Change change_back = inverse[static_cast<int>(update_.change)];
-    return change(f, change_back, options_for(change_back, a_.view()));
+    return change(f, change_back, {}, a_.view());
   }
 
  private:
-  UpdateOptions<T> options_for(Change change, MatrixView<const T> as_it_will_be) const {
-    UpdateOptions<T> options;
-    options.updated = as_it_will_be;
+  UpdateReport change(UpdatableQR<T>& f, Change what, UpdateOptions options, MatrixView<const T> updated) const {
     options.refresh = false;  // an update is timed, not a factorization now and then
-    if (change == Change::delete_rows) options.removed = block_, options.removed_b = entries_;
-    return options;
-  }
-
-  UpdateReport change(QR<T>& f, Change what, const UpdateOptions<T>& options) const {
     switch (what) {
-      case Change::insert_rows: return f.insert_rows(update_.k, block_, entries_, options);
-      case Change::delete_rows: return f.delete_rows(update_.k, update_.p, options);
-      case Change::insert_columns: return f.insert_columns(update_.k, block_, options);
-      default: return f.delete_columns(update_.k, update_.p, options);
+      case Change::insert_rows: return f.insert_rows(update_.k, block_, entries_, options, updated);
+      case Change::delete_rows: return f.delete_rows(update_.k, update_.p, block_, entries_, options, updated);
+      case Change::insert_columns: return f.insert_columns(update_.k, block_, options, updated);
+      default: return f.delete_columns(update_.k, update_.p, options, updated);
     }
   }
 

@@ -174,7 +174,7 @@ void BackgroundRun::separate(const FrameWindow& window) {
 
   RobustPcaOptions how;
   how.method = parse_method(options_.method);
-  how.tolerance = options_.tolerance;
+  how.relative_tolerance = options_.tolerance;
   how.max_iterations = options_.max_iterations;
   how.lambda_multiplier = options_.lambda;
   how.on_iteration = [&](const RobustPcaProgress& step) {

@@ -76,11 +76,11 @@ int main() {
     // H = Q^T (A Q): Q^T is applied without forming it; its first s rows are the thin Q's
     auto image = qrane::Matrix<double>::host(points, s);
     for (int k = 0; k < s; ++k) laplacian(&q(0, k), &image(0, k));
-    f.apply_qt(image.view());
+    f.apply_qt(image);
     auto h = qrane::Matrix<double>::host(s, s);
     for (int k = 0; k < s; ++k) std::copy_n(&image(0, k), s, &h(0, k));
     // H is symmetric positive definite: its singular values are its eigenvalues, largest first
-    const auto ritz = qrane::svd<double>(context, h.view(), {.vectors = false});
+    const auto ritz = qrane::svd(context, h, {.vectors = false});
 
     double worst = 0;
     for (int k = 0; k < s; ++k) {

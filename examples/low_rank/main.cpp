@@ -64,10 +64,10 @@ int main() {
     const auto f = qrane::qr(context, multiply(a, random_matrix(n, width, 3)));
     auto image = Matrix::host(m, n);  // Q^T A, whose first rows belong to the thin Q
     std::copy_n(a.data(), qrane::Index{m} * n, image.data());
-    f.apply_qt(image.view());
+    f.apply_qt(image);
     auto b = Matrix::host(width, n);
     for (int j = 0; j < n; ++j) std::copy_n(&image(0, j), width, &b(0, j));
-    const auto svd = qrane::svd<double>(context, b.view());
+    const auto svd = qrane::svd(context, b);
 
     auto core = Matrix::host(width, n);  // U S V^T, the first `rank` terms
     for (int j = 0; j < n; ++j) {

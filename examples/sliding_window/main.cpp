@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recursive least squares over a sliding window: a plant whose gains change halfway through a stream of measurements is
-// identified from the last 500 rows, one row in and one out a step, without factoring anything anew. Exit status 1 when a
-// number is not as it should be.
+// identified from the last 500 rows, one row in and one out a step, without factoring anything anew. Exit status 1 when
+// a number is not as it should be.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -60,18 +60,16 @@ int main() {
     const qrane::Context context = qrane::Context::best();
     const Stream stream;
     const auto first = stream.rows(0, window);
-    auto f = qrane::qr<double>(context, first, {.q = qrane::QForm::none});
-    f.attach(stream.outputs(0, window), first.view());
+    auto f = qrane::updatable_qr(context, first, {.q = qrane::QForm::none});
+    f.attach(stream.outputs(0, window), first);
 
-    qrane::UpdateOptions<double> how;
+    qrane::UpdateOptions how;
     how.queued = true;  // the host need not wait for every step
     bool good = true;
     for (int step = 0; step < steps; ++step) {
       const auto in = stream.rows(step + window, 1), out = stream.rows(step, 1);
-      f.insert_rows(f.rows(), in.view(), stream.outputs(step + window, 1), how);
-      how.removed = out.view();
-      how.removed_b = stream.outputs(step, 1);
-      f.delete_rows(0, 1, how);
+      f.insert_rows(f.rows(), in, stream.outputs(step + window, 1), how);
+      f.delete_rows(0, 1, out, stream.outputs(step, 1), how);
       if (step % 500 == 499) {
         const auto x = f.solve().x;
         const double error = worst_gain_error(x, step + window);

@@ -62,8 +62,8 @@ struct ContextOptions {
 /// Threads: a context, and all that was made from it (QR, Matrix in device memory, Analysis, Factor), is used by one
 /// thread at a time. It may be another thread each time, where the caller orders the two. Two at once is the caller's
 /// error: results are then undefined. Debug builds (without NDEBUG) of the CPU backend look for it and throw
-/// Error{invalid_argument} in the thread that comes second. Different contexts are independent, also on one device: they
-/// may be made, used and destroyed in different threads at the same time.
+/// Error{invalid_argument} in the thread that comes second. Different contexts are independent, also on one device:
+/// they may be made, used and destroyed in different threads at the same time.
 ///
 /// Lifetime: what was made from a context keeps what it needs of it, so that they may be destroyed in any order.
 ///
@@ -87,24 +87,24 @@ class QRANE_API Context {
 
   /// Copies between any two memories and layouts; sizes must agree. Returns when `destination` may be read.
   template <class T>
-  void copy(MatrixView<const T> source, MatrixView<T> destination) const;
-  template <class T>
-  void copy(MatrixView<T> source, MatrixView<T> destination) const requires(!std::is_const_v<T>) {
-    copy<T>(MatrixView<const T>(source), destination);
+  void copy(std::type_identity_t<MatrixView<const T>> source, std::type_identity_t<MatrixView<T>> destination) const;
+  template <MatrixLike S, MatrixLike D>
+  void copy(const S& source, D&& destination) const {
+    copy<ScalarOf<S>>(as_view(source), as_view(destination));
   }
   /// A copy in host memory.
   template <class T>
-  Matrix<T> to_host(MatrixView<const T> source) const;
-  template <class T>
-  Matrix<T> to_host(const Matrix<T>& source) const {
-    return to_host<T>(source.view());
+  Matrix<T> to_host(std::type_identity_t<MatrixView<const T>> source) const;
+  template <MatrixLike A>
+  Matrix<ScalarOf<A>> to_host(const A& source) const {
+    return to_host<ScalarOf<A>>(as_view(source));
   }
   /// A copy in device memory.
   template <class T>
-  Matrix<T> to_device(MatrixView<const T> source) const;
-  template <class T>
-  Matrix<T> to_device(const Matrix<T>& source) const {
-    return to_device<T>(source.view());
+  Matrix<T> to_device(std::type_identity_t<MatrixView<const T>> source) const;
+  template <MatrixLike A>
+  Matrix<ScalarOf<A>> to_device(const A& source) const {
+    return to_device<ScalarOf<A>>(as_view(source));
   }
 
   /// Waits for all work given to this context; faults of earlier asynchronous work surface here.

@@ -22,8 +22,8 @@ QRANE_API const char* to_string(Pivoting pivoting);
 QRANE_API Pivoting pivoting_from_string(const std::string& name);
 
 struct PivotOptions {
-  double tolerance = -1;  ///< relative to |r_00|: where the rank ends; < 0: (min(m, n) + 10) eps
-  Index max_rank = -1;    ///< columns to factor at most; < 0: min(m, n)
+  double relative_tolerance = -1;  ///< where the rank ends (solution.hpp); < 0: default_relative_tolerance
+  Index max_rank = -1;             ///< columns to factor at most; < 0: min(m, n)
   bool truncate =
       false;  ///< end at the rank: R is rank x n, Q m x rank, and what is left out is of the tolerance's size
   QForm q = QForm::implicit;  ///< implicit, thin or none
@@ -50,8 +50,8 @@ class QRANE_API PivotedQR {
   /// Leading diagonal elements of R above the tolerance. Waits for the device, as everything below.
   Index rank() const;
   Index kept() const;
-  /// tolerance * |r_00|.
-  double tolerance() const;
+  /// Diagonal elements of R up to this count as zero: the relative tolerance times |r_00|.
+  double absolute_tolerance() const;
   /// How the pivots were chosen; never automatic.
   Pivoting pivoting() const;
   /// Column j of A P is column permutation()[j] of A; n numbers.
@@ -66,7 +66,7 @@ class QRANE_API PivotedQR {
   /// C := Q^T C or C Q^T, in place.
   void apply_qt(MatrixView<T> c, Side side = Side::left) const;
   /// Least-squares solution of A x = b for every column of b, m x nrhs, from the leading `rank` columns (by
-  /// options.tolerance, < 0: the factorization's own): of least norm, or basic, with n - rank zeros. Throws
+  /// options.relative_tolerance, < 0: the factorization's own): of least norm, or basic, with n - rank zeros. Throws
   /// Error{unavailable} with QForm::none, Error{rank_deficient} where options refuse deficiency.
   Solution<T> solve(MatrixView<const T> b, const SolveOptions& options = {}) const;
 
@@ -77,9 +77,15 @@ class QRANE_API PivotedQR {
   std::unique_ptr<detail::PivotedState<T>> state_;
 };
 
+template <class T>
+QRANE_API PivotedQR<T> pivoted_qr(const Context& context, std::type_identity_t<MatrixView<const T>> a,
+                                  const PivotOptions& options = {});
+
 /// Factors a copy of A, m x n, any shape, host or device memory. A matrix with more rows than columns is reduced to its
 /// triangle first, by any algorithm of qr(); the triangle is pivoted. Throws Error{invalid_argument} for QForm::lapack.
-template <class T>
-QRANE_API PivotedQR<T> pivoted_qr(const Context& context, MatrixView<const T> a, const PivotOptions& options = {});
+template <MatrixLike A>
+PivotedQR<ScalarOf<A>> pivoted_qr(const Context& context, const A& a, const PivotOptions& options = {}) {
+  return pivoted_qr<ScalarOf<A>>(context, as_view(a), options);
+}
 
 }  // namespace qrane

@@ -10,6 +10,7 @@
 #include <qrane/export.h>
 #include <qrane/context.hpp>
 #include <qrane/matrix.hpp>
+#include <qrane/solution.hpp>
 #include <qrane/update.hpp>
 
 namespace qrane {
@@ -55,23 +56,23 @@ QRANE_API const char* to_string(Stage stage);
 QRANE_API Algorithm algorithm_from_string(const std::string& name);
 QRANE_API QForm q_form_from_string(const std::string& name);
 
-struct Options {
-  Algorithm algorithm = Algorithm::automatic;
-  QForm q = QForm::implicit;
-  bool check_finite = false;  ///< refuse NaN and Inf, naming the first (waits for the device)
-  // 0 means: from the tuned table. For experiments and tests; illegal values are refused.
+/// For experiments and tests. 0: from the tuned table. Illegal values are refused.
+struct ExpertOptions {
   std::int64_t block_rows = 0;  ///< rows of a leaf of the tree
   int arity = 0;                ///< triangles combined by one node of the tree
   int panel_cols = 0;           ///< columns of a panel
   PanelKind panel_kind = PanelKind::automatic;
 };
 
-/// The decisions made for one shape on one device, before any number is touched.
-struct Plan {
-  Index rows = 0, cols = 0, count = 1;  ///< shape of each matrix, matrices in the batch
-  int scalar_bytes = 8;
-  Algorithm algorithm = Algorithm::automatic;  ///< never automatic once planned
+struct Options {
+  Algorithm algorithm = Algorithm::automatic;
   QForm q = QForm::implicit;
+  bool check_finite = false;  ///< refuse NaN and Inf, naming the first (waits for the device)
+  ExpertOptions expert{};
+};
+
+/// The block sizes and limits of a plan, for those who tune or study it. They may change between versions.
+struct PlanDetails {
   int panel_cols = 0;       ///< columns of a panel
   int block_cols = 0;       ///< blocked: columns whose panels update the trailing matrix together
   int inner = 0;            ///< columns of one compact-WY group inside a panel
@@ -82,22 +83,23 @@ struct Plan {
   bool small = false;       ///< householder: each matrix whole, in one launch
   int passes = 0;           ///< most Gram-and-multiply passes of cholesky_qr, or of blocked's panels (0: by TSQR)
   Index sketch_rows = 0;    ///< rows of the sketch that cholesky_qr starts from where the first pass fails; 0: none
+};
+
+/// The decisions made for one shape on one device, before any number is touched.
+struct Plan {
+  Index rows = 0, cols = 0, count = 1;  ///< shape of each matrix, matrices in the batch
+  int scalar_bytes = 8;
+  Algorithm algorithm = Algorithm::automatic;  ///< never automatic once planned
+  QForm q = QForm::implicit;
   std::int64_t workspace_bytes = 0;  ///< device memory it takes: results, reflectors, scratch
   double flops = 0;                  ///< canonical: 2 m n^2 - 2 n^3 / 3 for m >= n (per matrix times count)
-  std::string reason;                ///< the rule that decided on the algorithm
-  std::string tuning;                ///< where the block sizes and crossovers came from
+  PlanDetails expert{};
+  std::string reason;  ///< the rule that decided on the algorithm
+  std::string tuning;  ///< where the block sizes and crossovers came from
 
   /// Some lines for people: algorithm and why, tuned parameters, tree, block sizes, workspace, predicted flops and
   /// bytes.
   std::string explain() const;
-};
-
-/// What column pivoting of R says about the rank.
-struct RankReport {
-  Index rank = 0;        ///< columns of the pivoted R whose diagonal exceeds tolerance
-  Index full = 0;        ///< min(m, n)
-  double tolerance = 0;  ///< absolute: relative tolerance times the largest diagonal
-  double condition = 0;  ///< estimate of R's 1-norm condition number (infinity when singular)
 };
 
 struct Determinant {
@@ -105,25 +107,10 @@ struct Determinant {
   double log_magnitude = 0;  ///< natural logarithm of |det A|; -infinity for a singular matrix
 };
 
-struct SolveOptions {
-  double tolerance = -1;          ///< relative to the largest diagonal of the pivoted R; < 0: (min(m, n) + 10) eps
-  bool least_norm = true;         ///< rank-deficient: the solution of least norm, else a basic one
-  bool refuse_deficient = false;  ///< rank-deficient: throw Error{rank_deficient} instead
-};
-
-template <class T>
-struct Solution {
-  Matrix<T> x;           ///< n x nrhs, where the right-hand side lives
-  Index rank = 0;        ///< < full: A is rank-deficient to the tolerance, and x is basic or of least norm
-  Index full = 0;        ///< min(m, n)
-  double condition = 0;  ///< estimate of R's 1-norm condition number
-  bool deficient() const { return rank < full; }
-};
-
 template <class T>
 struct BatchSolution {
   Matrix<T> x;              ///< n x (nrhs * count), solutions side by side, where the right-hand sides live
-  std::vector<Index> rank;  ///< of every matrix, as in Solution; empty when it was not asked for (tolerance 0)
+  std::vector<Index> rank;  ///< of every matrix, as in Solution; empty with relative_tolerance 0
   Index full = 0;           ///< min(m, n)
 };
 
@@ -139,7 +126,7 @@ namespace detail {
 template <class T>
 class QRANE_API QRState;
 template <class T>
-struct UpdateRequest;
+class QRANE_API BatchState;
 }  // namespace detail
 
 /// A factorization. Results live where the input lived; reading a host result waits for the device.
@@ -173,19 +160,17 @@ class QRANE_API QR {
   /// Least-squares solution of A x = b for every column of b, m x nrhs (of least norm when m < n); rank deficiency is
   /// in the result. Throws Error{unavailable} with QForm::none, Error{rank_deficient} where options refuse it.
   Solution<T> solve(MatrixView<const T> b, const SolveOptions& options = {}) const;
-  Solution<T> solve(const Matrix<T>& b, const SolveOptions& options = {}) const { return solve(b.view(), options); }
 
   /// Estimate of R's 1-norm condition number (min(m,n) leading columns).
   double condition() const;
-  /// Rank by column pivoting of R. Here and below `tolerance` is relative to the pivoted R's largest diagonal element;
-  /// < 0: (min(m, n) + 10) eps.
-  RankReport rank(double tolerance = -1) const;
+  /// Rank by column pivoting of R, by the rule of solution.hpp.
+  RankReport rank(double relative_tolerance = -1) const;
   /// Sign and logarithm of det A. Square A only; Error{unavailable} unless QForm::implicit or lapack.
   Determinant determinant() const;
   /// Orthonormal basis of A's range, m x rank. Error{unavailable} with QForm::none.
-  Matrix<T> range_basis(double tolerance = -1) const;
+  Matrix<T> range_basis(double relative_tolerance = -1) const;
   /// Orthonormal basis of A's null space, n x (n - rank).
-  Matrix<T> null_space_basis(double tolerance = -1) const;
+  Matrix<T> null_space_basis(double relative_tolerance = -1) const;
   /// LAPACK's geqrf result; QForm::lapack only (LAPACK name: geqrf).
   Reflectors<T> reflectors() const;
 
@@ -200,53 +185,12 @@ class QRANE_API QR {
   /// without waiting for the device or asking the host: a CUDA graph captured from the context's stream replays it.
   void refactor(MatrixView<const T> a);
 
-  // -- updates (update.hpp) ---------------------------------------------------------------------------------------
-  // Each takes A to A~ and the factorization to that of A~, of the same form, in memory that grows by halves; k is
-  // 0-based. The first one copies the factors. Blocks may lie in host or device memory, in any layout; nothing of the
-  // size of A travels to the host. Any m and n are legal before and after, 0 included. Where R loses rank by it Q stays
-  // orthonormal and the rank shows in R. Throws Error{invalid_argument} for k, p or shapes that do not fit,
-  // Error{not_finite} with check_finite, Error{unavailable} for what the form does not give (said below),
-  // Error{out_of_memory}; then the factorization is as it was.
-
-  /// A with the rows u (p x n) before row k, 0 <= k <= m. e: their right-hand sides, p x nrhs, when some are attached.
-  UpdateReport insert_rows(Index k, MatrixView<const T> u, MatrixView<const T> e = {},
-                           const UpdateOptions<T>& options = {});
-  /// A without its rows k .. k+p-1. QForm::none needs options.removed, and may refuse (UpdateReport::refused).
-  UpdateReport delete_rows(Index k, Index p, const UpdateOptions<T>& options = {});
-  /// A with the columns u (m x p) before column k, 0 <= k <= n. QForm::none needs options.updated.
-  UpdateReport insert_columns(Index k, MatrixView<const T> u, const UpdateOptions<T>& options = {});
-  /// A without its columns k .. k+p-1.
-  UpdateReport delete_columns(Index k, Index p, const UpdateOptions<T>& options = {});
-  /// A + U Vᵀ, U m x p and V n x p. QForm::none needs options.updated.
-  UpdateReport rank_k_update(MatrixView<const T> u, MatrixView<const T> v, const UpdateOptions<T>& options = {});
-  /// What one of them would do now: the candidates and the choice (its measured fields are empty).
-  UpdateReport plan_update(Change change, Index k, Index p, const UpdateOptions<T>& options = {}) const;
-  /// From now on every report has the time that the update took on the device (which waits for it).
-  void time_updates(bool on);
-
-  /// From now on d = Qᵀb and the residual norms of b's columns (m x nrhs) are kept up to date; with QForm::none that
-  /// needs `a`, the matrix as it is, lent for this call. An empty b ends it.
-  void attach(MatrixView<const T> b, MatrixView<const T> a = {});
-  /// Least-squares solution for the attached right-hand sides, of the updated matrix.
-  Solution<T> solve(const SolveOptions& options = {}) const;
-  /// The leading min(m, n) rows of Qᵀb, x nrhs.
-  Matrix<T> projected() const;
-  /// ‖A x - b‖_2 of every attached right-hand side, from what has been kept.
-  std::vector<double> residual_norms() const;
-  /// How far the factorization has drifted, in units of (min(m, n) + 10) u, u the unit roundoff: of an explicit Q its
-  /// loss of orthogonality, estimated by products with a few vectors, and with `a`, the matrix as it is, the residual
-  /// too (the only one where Q is not explicit). Waits.
-  double drift(MatrixView<const T> a = {}) const;
-  /// Updates with options.queued that were refused since the last call (waits).
-  Index refused_updates();
-
   /// For qrane itself.
   explicit QR(std::unique_ptr<detail::QRState<T>> state);
   detail::QRState<T>& state() const { return *state_; }
+  std::unique_ptr<detail::QRState<T>> take_state() && { return std::move(state_); }
 
  private:
-  UpdateReport change(const detail::UpdateRequest<T>& request);
-  detail::QRState<T>& updatable();
   std::unique_ptr<detail::QRState<T>> state_;
 };
 
@@ -281,8 +225,8 @@ class QRANE_API BatchQR {
   /// out (after qr_in_place it is the input's memory).
   void reflectors_into(BatchView<T> packed, BatchView<T> tau) const;
   /// Least-squares solutions of A_b x_b = b_b, m x nrhs each. Every matrix is judged on its own, as QR::solve would;
-  /// for that its R goes to the host. With options.tolerance = 0 nothing does where m >= n: every R is taken at its
-  /// word (a singular one gives Inf or NaN in its own solution), and no rank is reported. Throws as QR::solve.
+  /// for that its R goes to the host. With options.relative_tolerance = 0 nothing does where m >= n: every R is taken
+  /// at its word (a singular one gives Inf or NaN in its own solution), and no rank is reported. Throws as QR::solve.
   BatchSolution<T> solve(BatchView<const T> b, const SolveOptions& options = {}) const;
   /// The same into the caller's batch of n x nrhs; returns the ranks.
   std::vector<Index> solve_into(BatchView<const T> b, BatchView<T> x, const SolveOptions& options = {}) const;
@@ -293,45 +237,52 @@ class QRANE_API BatchQR {
   // only check_finite counts. Each matrix is judged on its own. Errors as those of QR's updates; then nothing has
   // changed.
   /// The rows u_b (p x n each) before row k.
-  BatchUpdateReport insert_rows(Index k, BatchView<const T> u, const UpdateOptions<T>& options = {});
+  BatchUpdateReport insert_rows(Index k, BatchView<const T> u, const UpdateOptions& options = {});
   /// Without rows k .. k+p-1. QForm::none needs them (p x n each) and rows() >= cols(), waits, and leaves the matrices
   /// named in BatchUpdateReport::refused_matrices as they were, with rows that plan() no longer counts.
-  BatchUpdateReport delete_rows(Index k, Index p, BatchView<const T> removed = {},
-                                const UpdateOptions<T>& options = {});
+  BatchUpdateReport delete_rows(Index k, Index p, BatchView<const T> removed = {}, const UpdateOptions& options = {});
   /// Without columns k .. k+p-1.
-  BatchUpdateReport delete_columns(Index k, Index p, const UpdateOptions<T>& options = {});
+  BatchUpdateReport delete_columns(Index k, Index p, const UpdateOptions& options = {});
 
-  explicit BatchQR(std::unique_ptr<detail::QRState<T>> state);
+  explicit BatchQR(std::unique_ptr<detail::BatchState<T>> state);
 
  private:
-  std::unique_ptr<detail::QRState<T>> state_;
+  std::unique_ptr<detail::BatchState<T>> state_;
 };
 
 /// The plan that qr() would make of `count` matrices; nothing is factored. Throws Error as qr() does.
 template <class T>
 QRANE_API Plan plan_qr(const Context& context, Index rows, Index cols, const Options& options = {}, Index count = 1);
 
-/// Factors a copy of A, m x n (LAPACK name: geqrf). Throws invalid_argument, not_finite, unavailable, out_of_memory.
+// With the scalar type named; the functions below deduce it.
 template <class T>
-QRANE_API QR<T> qr(const Context& context, MatrixView<const T> a, const Options& options = {});
+QRANE_API QR<T> qr(const Context& context, std::type_identity_t<MatrixView<const T>> a, const Options& options = {});
 template <class T>
-QR<T> qr(const Context& context, MatrixView<T> a, const Options& options = {}) requires(!std::is_const_v<T>) {
-  return qr<T>(context, MatrixView<const T>(a), options);
-}
+QRANE_API QR<T> qr_in_place(const Context& context, std::type_identity_t<MatrixView<T>> a, const Options& options = {});
 template <class T>
-QR<T> qr(const Context& context, const Matrix<T>& a, const Options& options = {}) {
-  return qr<T>(context, a.view(), options);
+QRANE_API BatchQR<T> qr(const Context& context, std::type_identity_t<BatchView<const T>> a,
+                        const Options& options = {});
+
+/// Factors a copy of A, m x n (LAPACK name: geqrf). A is a MatrixView, Matrix or std::span, in host or device memory.
+/// Throws Error{invalid_argument} for views and options that make no sense, Error{not_finite} with check_finite,
+/// Error{unavailable}, Error{out_of_memory}.
+template <MatrixLike A>
+QR<ScalarOf<A>> qr(const Context& context, const A& a, const Options& options = {}) {
+  return qr<ScalarOf<A>>(context, as_view(a), options);
 }
 /// Factors a column-major device matrix where it stands; the caller keeps it alive and untouched while
 /// the QR is used. QForm::implicit or lapack. Throws as qr(), invalid_argument for other forms and host memory, too.
-template <class T>
-QRANE_API QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options = {});
-
+template <MatrixLike A>
+QR<ScalarOf<A>> qr_in_place(const Context& context, A&& a, const Options& options = {}) {
+  return qr_in_place<ScalarOf<A>>(context, as_view(a), options);
+}
 /// Factors copies of all matrices of the batch (LAPACK name: geqrf, batched). Throws as for one matrix.
 template <class T>
-QRANE_API BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options = {});
+BatchQR<std::remove_const_t<T>> qr(const Context& context, const BatchView<T>& a, const Options& options = {}) {
+  return qr<std::remove_const_t<T>>(context, BatchView<const T>(a), options);
+}
 /// Factors the matrices of a strided column-major batch in device memory where they stand; otherwise as for one matrix.
 template <class T>
-QRANE_API BatchQR<T> qr_in_place(const Context& context, BatchView<T> a, const Options& options = {});
+QRANE_API BatchQR<T> qr_in_place(const Context& context, const BatchView<T>& a, const Options& options = {});
 
 }  // namespace qrane

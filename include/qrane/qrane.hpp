@@ -9,7 +9,9 @@
 #include <qrane/pivoted_qr.hpp>
 #include <qrane/qr.hpp>
 #include <qrane/robust_pca.hpp>
+#include <qrane/solution.hpp>
 #include <qrane/sparse_qr.hpp>
 #include <qrane/svd.hpp>
+#include <qrane/updatable_qr.hpp>
 #include <qrane/update.hpp>
 #include <qrane/version.hpp>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C interface of batches: many matrices of one shape; part of qrane.h, whose conventions hold here.
+ * The C interface of batches: many matrices of one shape. Conventions: qrane.h.
  */
 #ifndef QRANE_QRANE_BATCH_H
 #define QRANE_QRANE_BATCH_H
 
-#include <qrane/qrane.h>
+#include <qrane/qrane_update.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -89,16 +89,39 @@ QRANE_API int qrane_batch_reflectors_d(const qrane_batch_qr* qr, const qrane_bat
 
 /*
  * Least-squares solutions of A_b x_b = b_b, every matrix judged on its own as by qrane_solve_s and _d; its R goes to
- * the host for that. With options->tolerance = 0 and m >= n nothing goes to the host, every R is taken at its word, and
- * `ranks` is not written.
- *   b      in   m x nrhs each
- *   x      out  n x nrhs each; must not overlap b
- *   ranks  out  host array of the batch's count; may be null
+ * the host for that. With options->relative_tolerance = 0 and m >= n nothing goes to the host, every R is taken at its
+ * word, and `ranks` is not written. b      in   m x nrhs each x      out  n x nrhs each; must not overlap b ranks  out
+ * host array of the batch's count; may be null
  */
 QRANE_API int qrane_batch_solve_s(const qrane_batch_qr* qr, const qrane_batch_s* b, const qrane_solve_options* options,
                                   const qrane_batch_s* x, int64_t* ranks);
 QRANE_API int qrane_batch_solve_d(const qrane_batch_qr* qr, const qrane_batch_d* b, const qrane_solve_options* options,
                                   const qrane_batch_d* x, int64_t* ranks);
+
+/*
+ * Updates of every matrix of the batch at the same place (QRANE_Q_THIN or QRANE_Q_NONE); of the options only
+ * check_finite counts. After an error all factorizations are as they were.
+ *   k, p     in   as in qrane_update.h
+ *   u        in   the new rows, p x n each
+ *   removed  in   the deleted rows, p x n each; with QRANE_Q_NONE, else it may be null
+ *   report   out  may be null; `refused` is 1 where any matrix was
+ *   refused  out  host array of the batch's count: 1 where the deleted rows of a matrix carry its rank (QRANE_Q_NONE);
+ *                 its R is as it was. May be null
+ */
+QRANE_API int qrane_batch_insert_rows_s(qrane_batch_qr* qr, int64_t k, const qrane_batch_s* u,
+                                        const qrane_update_options* options, qrane_update_report* report);
+QRANE_API int qrane_batch_insert_rows_d(qrane_batch_qr* qr, int64_t k, const qrane_batch_d* u,
+                                        const qrane_update_options* options, qrane_update_report* report);
+QRANE_API int qrane_batch_delete_rows_s(qrane_batch_qr* qr, int64_t k, int64_t p, const qrane_batch_s* removed,
+                                        const qrane_update_options* options, qrane_update_report* report,
+                                        int32_t* refused);
+QRANE_API int qrane_batch_delete_rows_d(qrane_batch_qr* qr, int64_t k, int64_t p, const qrane_batch_d* removed,
+                                        const qrane_update_options* options, qrane_update_report* report,
+                                        int32_t* refused);
+QRANE_API int qrane_batch_delete_columns_s(qrane_batch_qr* qr, int64_t k, int64_t p,
+                                           const qrane_update_options* options, qrane_update_report* report);
+QRANE_API int qrane_batch_delete_columns_d(qrane_batch_qr* qr, int64_t k, int64_t p,
+                                           const qrane_update_options* options, qrane_update_report* report);
 
 #ifdef __cplusplus
 }

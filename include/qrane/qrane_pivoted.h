@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C interface of column-pivoted QR, A P = Q R; part of qrane.h, whose conventions hold here.
+ * The C interface of column-pivoted QR, A P = Q R. Conventions: qrane.h.
  */
 #ifndef QRANE_QRANE_PIVOTED_H
 #define QRANE_QRANE_PIVOTED_H
 
-#include <qrane/qrane.h>
+#include <qrane/qrane_qr.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,25 +18,25 @@ typedef struct qrane_pivoted_qr qrane_pivoted_qr;
 enum qrane_pivoting { QRANE_PIVOTING_AUTOMATIC, QRANE_PIVOTING_EXACT, QRANE_PIVOTING_RANDOMIZED };
 
 typedef struct qrane_pivot_options {
-  size_t size;          /* sizeof(qrane_pivot_options) */
-  int32_t q;            /* QRANE_Q_IMPLICIT, QRANE_Q_THIN or QRANE_Q_NONE */
-  int32_t pivoting;     /* qrane_pivoting */
-  double tolerance;     /* relative to |r_00|: where the rank ends; < 0: (min(m, n) + 10) eps */
-  int64_t max_rank;     /* columns to factor at most; < 0: min(m, n) */
-  int32_t truncate;     /* nonzero: end at the rank */
-  int32_t check_finite; /* nonzero: refuse NaN and Inf, naming the first one's position (waits for the device) */
+  size_t size;               /* sizeof(qrane_pivot_options) */
+  int32_t q;                 /* QRANE_Q_IMPLICIT, QRANE_Q_THIN or QRANE_Q_NONE */
+  int32_t pivoting;          /* qrane_pivoting */
+  double relative_tolerance; /* relative to |r_00|: where the rank ends; < 0: (min(m, n) + 10) eps */
+  int64_t max_rank;          /* columns to factor at most; < 0: min(m, n) */
+  int32_t truncate;          /* nonzero: end at the rank */
+  int32_t check_finite;      /* nonzero: refuse NaN and Inf, naming the first one's position (waits for the device) */
 } qrane_pivot_options;
 
 #define QRANE_PIVOT_OPTIONS_INIT \
   { sizeof(qrane_pivot_options), QRANE_Q_IMPLICIT, QRANE_PIVOTING_AUTOMATIC, -1.0, -1, 0, 0 }
 
 typedef struct qrane_pivot_info {
-  size_t size;        /* in: sizeof(qrane_pivot_info); the fields below are out */
-  int64_t rows, cols; /* of A */
-  int64_t rank;       /* leading diagonal elements of R above the tolerance */
-  int64_t kept;       /* columns factored: R is kept x n, Q is m x kept */
-  double tolerance;   /* absolute */
-  int32_t pivoting;   /* qrane_pivoting that chose; never automatic */
+  size_t size;               /* in: sizeof(qrane_pivot_info); the fields below are out */
+  int64_t rows, cols;        /* of A */
+  int64_t rank;              /* leading diagonal elements of R above the tolerance */
+  int64_t kept;              /* columns factored: R is kept x n, Q is m x kept */
+  double absolute_tolerance; /* relative_tolerance times |r_00| */
+  int32_t pivoting;          /* qrane_pivoting that chose; never automatic */
 } qrane_pivot_info;
 
 #define QRANE_PIVOT_INFO_INIT \

@@ -15,7 +15,7 @@
 #ifndef QRANE_QRANE_SPARSE_H
 #define QRANE_QRANE_SPARSE_H
 
-#include <qrane/qrane.h>
+#include <qrane/qrane_qr.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -160,7 +160,7 @@ typedef struct qrane_sparse_options {
   int32_t check_finite;       /* nonzero: refuse NaN and Inf, naming the first */
   int32_t threads;            /* on the CPU; 0: as many as the context has */
   int32_t processor;          /* qrane_processor */
-  double tolerance;           /* columns are dropped at or below; < 0: the default of sparse_qr.hpp */
+  double absolute_tolerance;  /* columns are dropped at or below; < 0: the default of sparse_qr.hpp */
   int64_t memory_limit_bytes; /* of all memory on the device, or of fronts and factors on the CPU; 0: what is free */
   const void* rhs;            /* in, m x nrhs, of the function's own precision (qrane_matrix_s or _d), or null:
                                * qrane_sparse_solve with a null b solves it */
@@ -181,13 +181,13 @@ typedef struct qrane_sparse_facts {
   int32_t analyzed_again; /* 1: a singleton's pivot was too small: without such singletons */
   double seconds;         /* the last factorization, values to R */
   double flops;
-  double tolerance;    /* columns were dropped at or below; < 0: none was */
-  double dropped_norm; /* Euclidean norm of all that was dropped */
-  int64_t bytes;       /* held now: R, Q and memory for refactorization */
-  int64_t peak_bytes;  /* where it ran: on a device all that it takes there, on the CPU fronts and factors */
-  int64_t moved_bytes; /* between host and device by the last factorization */
-  int32_t on_device;   /* 1: by the device's kernels, 0: by the CPU's own way */
-  int32_t stages;      /* more than 1: contribution blocks went by way of host memory for want of room on the device */
+  double absolute_tolerance; /* columns were dropped at or below; < 0: none was */
+  double dropped_norm;       /* Euclidean norm of all that was dropped */
+  int64_t bytes;             /* held now: R, Q and memory for refactorization */
+  int64_t peak_bytes;        /* where it ran: on a device all that it takes there, on the CPU fronts and factors */
+  int64_t moved_bytes;       /* between host and device by the last factorization */
+  int32_t on_device;         /* 1: by the device's kernels, 0: by the CPU's own way */
+  int32_t stages; /* more than 1: contribution blocks went by way of host memory for want of room on the device */
 } qrane_sparse_facts;
 
 #define QRANE_SPARSE_FACTS_INIT \

@@ -27,8 +27,8 @@ struct RobustPcaProgress {
 
 struct RobustPcaOptions {
   RobustPcaMethod method = RobustPcaMethod::inexact_alm;
-  double tolerance = 1e-4;  ///< on the residual; 1e-6 can be reached in float. With the fixed mu of `alternating`
-                            ///< also on the change of L's singular values, relative to ‖M‖_F
+  double relative_tolerance = 1e-4;  ///< on the residual; 1e-6 can be reached in float. With the fixed mu of
+                                     ///< `alternating` also on the change of L's singular values, relative to ‖M‖_F
   int max_iterations = 1000;
   double lambda_multiplier = 1;  ///< lambda = multiplier / sqrt(max(m, n))
   double mu = 0;                 ///< 0: 1.25 / ‖M‖_2 (inexact_alm), m n / (4 ‖M‖_1) (alternating)
@@ -38,7 +38,7 @@ struct RobustPcaOptions {
   Algorithm algorithm = Algorithm::automatic;
   bool check_finite = false;  ///< refuse NaN and Inf, naming the first (waits for the device)
   /// Called after every iteration; returning false stops with what there is (converged = false).
-  std::function<bool(const RobustPcaProgress&)> on_iteration;
+  std::function<bool(const RobustPcaProgress&)> on_iteration{};
 };
 
 template <class T>
@@ -52,11 +52,17 @@ struct RobustPca {
   double seconds = 0;  ///< of the iterations, without transfers
 };
 
+template <class T>
+QRANE_API RobustPca<T> robust_pca(const Context& context, std::type_identity_t<MatrixView<const T>> m,
+                                  const RobustPcaOptions& options = {});
+
 /// Separates M (m x n, only read; m >= n is the fast shape) into low rank and sparse. Reaching max_iterations is no
 /// error: see RobustPca::converged. Takes five matrices of M's size in device memory, and those of the QR where it
 /// needs one. On CUDA, to 128 columns, an iteration never waits for the host; without `on_iteration` the host looks at
 /// every eighth. Throws Error{invalid_argument} for options that make no sense, else as qr().
-template <class T>
-QRANE_API RobustPca<T> robust_pca(const Context& context, MatrixView<const T> m, const RobustPcaOptions& options = {});
+template <MatrixLike M>
+RobustPca<ScalarOf<M>> robust_pca(const Context& context, const M& m, const RobustPcaOptions& options = {}) {
+  return robust_pca<ScalarOf<M>>(context, as_view(m), options);
+}
 
 }  // namespace qrane

@@ -21,6 +21,7 @@
 #include <qrane/context.hpp>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
+#include <qrane/solution.hpp>
 
 namespace qrane::detail {
 template <class T>
@@ -126,13 +127,19 @@ struct Amalgamation {
   static constexpr Amalgamation for_gpu() { return {3e5, 100, 1, {8, 32, 96}, {0.6, 0.3, 0.2}, 0.2}; }
 };
 
+/// For experiments and tests.
+struct AnalyzeExpertOptions {
+  /// Empty: Amalgamation::for_gpu() where the context's device is a GPU and the problem large enough for it, else
+  /// Amalgamation{}.
+  std::optional<Amalgamation> amalgamation{};
+};
+
 struct AnalyzeOptions {
   Ordering ordering = Ordering::automatic;
   Indices permutation;             ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
   bool singletons = true;          ///< first eliminate columns with a single entry, with their rows, repeatedly
   double singleton_tolerance = 0;  ///< with values: a singleton's pivot must be larger than this in magnitude
-  /// Default: Amalgamation::for_gpu() on a GPU if the problem is large enough, else Amalgamation{}.
-  std::optional<Amalgamation> amalgamation;
+  AnalyzeExpertOptions expert{};
 };
 
 /// The predicted cost of one ordering.
@@ -259,7 +266,8 @@ QRANE_API Processor processor_from_string(const std::string& name);
 
 template <class T>
 struct FactorOptions {
-  double tolerance = -1;    ///< a pivotal column whose remaining norm is at most this is treated as dependent and
+  double absolute_tolerance =
+      -1;                   ///< a pivotal column whose remaining norm is at most this is treated as dependent and
                             ///< dropped (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's
                             ///< default; in float 20 (m + n)^(1/2) eps max_j ||a_j||, since (m + n) eps nears 1
   bool detect_rank = true;  ///< false: no column is dropped
@@ -285,11 +293,11 @@ struct FactorFacts {
   double seconds = 0;  ///< the last factor or refactor, values to R
   double flops = 0;    ///< the analysis's count
   Index rank = 0;
-  double tolerance = 0;     ///< columns at or below it were dropped; < 0: rank was not detected
-  double dropped_norm = 0;  ///< Euclidean norm of all dropped parts
-  Index peak_bytes = 0;     ///< most memory in use on the side where it ran
-  Index bytes = 0;          ///< held now: R, Q and memory for refactor
-  Index moved_bytes = 0;    ///< between host and device
+  double absolute_tolerance = 0;  ///< columns at or below it were dropped; < 0: rank was not detected
+  double dropped_norm = 0;        ///< Euclidean norm of all dropped parts
+  Index peak_bytes = 0;           ///< most memory in use on the side where it ran
+  Index bytes = 0;                ///< held now: R, Q and memory for refactor
+  Index moved_bytes = 0;          ///< between host and device
   int stages = 1;  ///< 1 + the most contribution blocks on one path of the tree that were spilled to host memory
   bool analyzed_again = false;  ///< a singleton's pivot was below the tolerance: analyzed again without such singletons
 };
@@ -301,15 +309,6 @@ struct SparseMatrix {
   std::vector<Index> pointers;     ///< cols + 1
   std::vector<Index> row_indices;  ///< pointers[cols]
   std::vector<T> values;
-};
-
-template <class T>
-struct SparseSolution {
-  Matrix<T> x;     ///< where the right-hand side lives
-  Index rank = 0;  ///< < full: A is rank-deficient to the tolerance, and x is basic: zero in the dropped columns
-  Index full = 0;  ///< min(m, n)
-  std::vector<double> residual_norms;  ///< ||b - A x||_2 for every column
-  bool deficient() const { return rank < full; }
 };
 
 /// A P = Q [R; 0] of an m x n matrix. Move-only; shares the analysis.
@@ -336,12 +335,12 @@ class QRANE_API Factor {
 
   /// Least squares, min ||A x - b|| for every column of b, m x any. Without Q through R^T R x = A^T b, refined once
   /// (corrected semi-normal equations): as good as with Q while the condition number's square times eps is small.
-  SparseSolution<T> solve(MatrixView<const T> b) const;
+  Solution<T> solve(MatrixView<const T> b) const;
   /// The same for options.rhs, from Q^T rhs; throws Error{unavailable} without rhs.
-  SparseSolution<T> solve() const;
+  Solution<T> solve() const;
   /// The solution of A^T x = b, b n x any, that has the least norm: with A the transpose of a wide matrix, its
   /// underdetermined system. Equations of dropped columns are left out. Throws Error{unavailable} with KeepQ::discard.
-  SparseSolution<T> solve_transposed(MatrixView<const T> b) const;
+  Solution<T> solve_transposed(MatrixView<const T> b) const;
 
   /// Factors other values of the same pattern with the same options, in the memory that is there. The same bits as
   /// factor gives. After an exception the old factorization is gone and only refactor may be called.
@@ -358,7 +357,7 @@ struct RefineOptions {
   int max_iterations = 200;  ///< each costs two products with A and two triangular solves
 };
 
-struct RefinedSolution : SparseSolution<double> {
+struct RefinedSolution : Solution<double> {
   int iterations = 0;  ///< of the column that took most
   /// Double's accuracy was reached for every right-hand side: the residual has no more of A's range in it than rounding
   /// explains. False, too, where the factorization dropped a column that is independent in double.
@@ -377,8 +376,9 @@ QRANE_API RefinedSolution refine(const Context& context, const Factor<T>& factor
 
 /// A in one call: least squares, or of least norm where A is wide (by QR of A^T). Throws as analyze, factor and solve.
 template <class T>
-QRANE_API SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, MatrixView<const T> b,
-                                          const AnalyzeOptions& analyze_options = {},
-                                          const FactorOptions<T>& factor_options = {});
+QRANE_API Solution<T> least_squares(const Context& context, const SparseView<T>& a,
+                                    std::type_identity_t<MatrixView<const T>> b,
+                                    const AnalyzeOptions& analyze_options = {},
+                                    const FactorOptions<T>& factor_options = {});
 
 }  // namespace qrane::sparse

@@ -21,10 +21,25 @@ struct Svd {
   Matrix<T> vt;  ///< k x n
 };
 
+template <class T>
+QRANE_API Svd<T> svd(const Context& context, std::type_identity_t<MatrixView<const T>> a,
+                     const SvdOptions& options = {});
+
 /// Thin SVD of A, m x n, which is only read (LAPACK name: gesdd). QR first, or for well-conditioned `float` data
 /// the Gram matrix in double; a wide A goes through its transpose. On CUDA, to 224 columns, nothing passes through the
-/// host. Throws as qr(), and Error{not_converged} when LAPACK's SVD of R does not end, where it is LAPACK's.
+/// host. Throws as qr(), and Error{not_converged} when LAPACK's SVD of R does not converge, where it is LAPACK's.
+template <MatrixLike A>
+Svd<ScalarOf<A>> svd(const Context& context, const A& a, const SvdOptions& options = {}) {
+  return svd<ScalarOf<A>>(context, as_view(a), options);
+}
+
+/// The rank by singular values s (k x 1, nonincreasing, host memory), by the rule of solution.hpp, and their condition
+/// number.
 template <class T>
-QRANE_API Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options = {});
+QRANE_API RankReport numerical_rank(std::type_identity_t<MatrixView<const T>> s, double relative_tolerance = -1);
+template <MatrixLike S>
+RankReport numerical_rank(const S& s, double relative_tolerance = -1) {
+  return numerical_rank<ScalarOf<S>>(as_view(s), relative_tolerance);
+}
 
 }  // namespace qrane

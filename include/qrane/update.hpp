@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updating a factorization when rows or columns of A come or go: what the members of QR<T> named insert_rows,
-// delete_rows, insert_columns, delete_columns and rank_k_update take and report.
+// What updates of a factorization take and report (updatable_qr.hpp; for batches BatchQR in qr.hpp).
 //
 // Sources: Hammarling, Lucas, "Updating the QR factorization and the least squares problem" (2008), for the four
 // updates and their operation counts.
@@ -30,25 +29,17 @@ QRANE_API const char* to_string(Change change);
 QRANE_API const char* to_string(UpdateMethod method);
 QRANE_API UpdateMethod update_method_from_string(const std::string& name);
 
-template <class T>
 struct UpdateOptions {
   UpdateMethod method = UpdateMethod::automatic;
   int block_cols = 0;         ///< columns (or rows of R) of one block of the chain; 0: from the tuned table
   bool check_finite = false;  ///< refuse NaN and Inf in what is inserted, naming the first (waits for the device)
-  /// The matrix as it is after this update, lent for the call (column-major or row-major, host or device), or empty.
-  /// With it `automatic` may factor it anew, drift can be measured, and inserting columns works where only R is kept.
-  MatrixView<const T> updated{};
-  /// The rows that delete_rows takes out (p x n), and their right-hand sides (p x nrhs, where some are attached):
-  /// needed where only R is kept, else empty.
-  MatrixView<const T> removed{};
-  MatrixView<const T> removed_b{};
-  /// With `updated`: factor anew once the measured drift exceeds drift_limit (in units of (min(m, n) + 10) u),
-  /// which is measured every drift_every updates.
+  /// Where the caller passes `updated`: refactor once the measured drift exceeds drift_limit (in units of
+  /// (min(m, n) + 10) u), which is measured every drift_every updates.
   bool refresh = true;
   double drift_limit = 15;
   int drift_every = 64;
   /// Do not wait for the device to learn whether an update was refused: the report then says `queued`, and
-  /// QR::refused_updates() tells later.
+  /// UpdatableQR::refused_updates() tells later.
   bool queued = false;
 };
 
@@ -81,7 +72,7 @@ struct UpdateReport {
       false;  ///< a guard sent the data from `cholesky` to `orthogonal`; R only: to `refactor`, of `updated`
   bool refreshed = false;           ///< drift exceeded its limit, and `updated` was factored anew
   double drift = -1;                ///< as measured in this call, in drift_limit's units; -1: not measured
-  double measured_ms = -1;          ///< device time of this call, where it was asked for (QR::time_updates)
+  double measured_ms = -1;          ///< device time of this call, where it was asked for (UpdatableQR::time_updates)
   std::vector<UpdateStage> stages;  ///< its parts, where it was asked for and the method tells
   /// Some lines for people: the candidates with predicted flops, bytes and times, the one taken, and the measured time.
   std::string explain() const;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/engine.hpp"
+#include "api/factor_state.hpp"
 #include "api/pivoted_engine.hpp"
 #include "api/sparse_device.hpp"
 #include "api/updates.hpp"
@@ -15,25 +16,23 @@
 #include "dense/solve/least_squares.hpp"
 #include "dense/solve/svd.hpp"
 #include "rpca/robust_pca.hpp"
-#include "update/request.hpp"
 
 namespace qrane::detail {
 
 /// A factorization behind a handle.
 template <class B, class T>
-class QRStateOf final : public QRState<T> {
+class QRStateOf final : public FactorState<BatchState<T>, B, T, dense::Factorization<B, T>> {
+  using State = FactorState<BatchState<T>, B, T, dense::Factorization<B, T>>;
+  using State::f_, State::profile_, State::rank_, State::where_, State::check_q, State::view, State::finish;
+
  public:
-  using Mat = backend::DeviceMatrix<B, T>;
+  using typename State::Mat;
 
   QRStateOf(typename B::Queue queue, plan::DeviceProfile profile, Plan plan, const Options& options, Memory where,
             std::optional<Mat> in_place = {})
-      : options_(options),
-        profile_(std::move(profile)),
-        where_(where),
-        f_(std::move(queue), std::move(plan), in_place) {}
+      : State(std::move(profile), where, std::move(queue), std::move(plan), in_place), options_(options) {}
 
-  const Plan& plan() const override { return f_.plan(); }
-
+  void refactor(MatrixView<const T> a) override { refactor(BatchView<const T>{a, 0, 1, nullptr}); }
   void refactor(BatchView<const T> a) override {
     const Plan& p = f_.plan();
     check(a.first.rows == p.rows && a.first.cols == p.cols && a.count == p.count, ErrorCode::invalid_argument,
@@ -42,7 +41,8 @@ class QRStateOf final : public QRState<T> {
     rank_.reset();
     where_ = a.first.memory;
     dense::check_batch("A", a);
-    if (p.small && dense::has_device_table<B>(a) && !options_.check_finite && a.first.layout == Layout::column_major) {
+    if (p.expert.small && dense::has_device_table<B>(a) && !options_.check_finite &&
+        a.first.layout == Layout::column_major) {
       f_.run_table(a.pointers, a.first.ld);
       return;
     }
@@ -66,16 +66,16 @@ class QRStateOf final : public QRState<T> {
       dense::Temporary<B, T> full(f_.queue(), p.rows, n);
       fill(f_.queue(), full.matrix, T(0), T(0));
       copy(f_.queue(), f_.r_source(), full.matrix.block(0, 0, k, n), backend::Part::upper);
-      return finish(dense::export_matrix<B, T>(f_.queue(), full.matrix, where_));
+      return finish(full.matrix);
     }
     dense::Temporary<B, T> out(f_.queue(), k, n * p.count);
     copy(f_.queue(), f_.r_source(), side_by_side(out.matrix, n), backend::Part::upper);
-    return finish(dense::export_matrix<B, T>(f_.queue(), out.matrix, where_));
+    return finish(out.matrix);
   }
 
   Matrix<T> q(Columns columns) override {
     const Plan& p = f_.plan();
-    check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+    check_q();
     check(columns == Columns::thin || p.q != QForm::thin, ErrorCode::unavailable,
           "full Q needs reflectors; factor with QForm::implicit, lapack or full, not ", to_string(p.q));
     check(columns == Columns::thin || p.count == 1, ErrorCode::invalid_argument, "a batch gives thin Q only");
@@ -83,7 +83,7 @@ class QRStateOf final : public QRState<T> {
     dense::Temporary<B, T> out(f_.queue(), p.rows, cols * p.count);
     const Mat target = side_by_side(out.matrix, cols);
     write_q(target);
-    return finish(dense::export_matrix<B, T>(f_.queue(), out.matrix, where_));
+    return finish(out.matrix);
   }
 
   void r_into(MatrixView<T> out) override {
@@ -94,42 +94,17 @@ class QRStateOf final : public QRState<T> {
 
   void q_into(MatrixView<T> out) override {
     const Plan& p = f_.plan();
-    check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+    check_q();
     dense::write_into<B, T>(f_.queue(), out, p.rows, f_.k(), "the thin Q", [&](const Mat& target) { write_q(target); });
   }
 
   void apply(MatrixView<T> c, Side side, bool transpose) override {
-    const Index m = f_.plan().rows;
     dense::check_view("c", c);
     check_applies();
-    check((side == Side::left ? c.rows : c.cols) == m, ErrorCode::invalid_argument, "c is ", c.rows, " x ", c.cols,
-          ", but Q is ", m, " x ", m, " and is applied from the ", side == Side::left ? "left" : "right");
-    dense::apply_to_view<B, T>(f_.queue(), c, side == Side::right, transpose,
-                               [&](backend::Op op, const Mat& matrix) { f_.apply(op, matrix); });
-  }
-
-  Solution<T> solve(MatrixView<const T> b, const SolveOptions& options) override {
-    return dense::solve(f_, view(), profile_, b, options, b.memory);
-  }
-  double condition() override { return view().condition; }
-
-  RankReport rank(double tolerance) override {
-    RankReport report;
-    dense::RankView<B, T>& v = view();
-    report.full = f_.k();
-    report.condition = v.condition;
-    report.rank = v.numerical_rank(relative(tolerance), &report.tolerance);
-    return report;
+    this->apply_to(c, side, transpose);
   }
 
   Determinant determinant() override { return dense::determinant(f_, view()); }
-  Matrix<T> range_basis(double tolerance) override {
-    return dense::range_basis(f_, view(), relative(tolerance), where_);
-  }
-  Matrix<T> null_space_basis(double tolerance) override {
-    return dense::null_space_basis(f_, view(), relative(tolerance), where_);
-  }
-
   Reflectors<T> reflectors() override {
     check_lapack();
     const Plan& p = f_.plan();
@@ -138,14 +113,12 @@ class QRStateOf final : public QRState<T> {
     if (p.count != 1) copy(f_.queue(), f_.v(), side_by_side(packed.matrix, p.cols), backend::Part::all);
     out.packed = dense::export_matrix<B, T>(f_.queue(), p.count == 1 ? f_.v() : packed.matrix, where_);
     const Mat tau = f_.tau_row();  // contiguous: the rows are the columns of one matrix, too
-    out.tau = finish(dense::export_matrix<B, T>(
-        f_.queue(), {tau.data, tau.cols, p.count, std::max<Index>(tau.cols, 1), 0, 1}, where_));
+    out.tau = finish({tau.data, tau.cols, p.count, std::max<Index>(tau.cols, 1), 0, 1});
     return out;
   }
 
-  BatchUpdateReport update_batch(const BatchUpdateRequest<T>& request) override {
-    if (!updater_) updater_ = make_batch_updater<B, T>(f_.queue(), profile_);
-    BatchUpdateReport report = updater_->update(f_, request);
+  BatchUpdateReport update_batch(const update::BatchUpdateRequest<T>& request) override {
+    BatchUpdateReport report = Updates<B, T>::update(updates_, f_, profile_, request);
     rank_.reset();
     staging_ = {};
     return report;
@@ -159,7 +132,7 @@ class QRStateOf final : public QRState<T> {
   }
   void q_into_batch(BatchView<T> out) override {
     const Plan& p = f_.plan();
-    check(p.q != QForm::none, ErrorCode::unavailable, "Q was not kept: the factorization was made with QForm::none");
+    check_q();
     check_shape("out", out, p.rows, f_.k());
     dense::through_batch<B, T>(f_.queue(), out, false, [&](const Mat& target) { write_q(target); });
   }
@@ -196,8 +169,7 @@ class QRStateOf final : public QRState<T> {
     return out;
   }
   std::vector<Index> solve_into_batch(BatchView<const T> b, BatchView<T> x, const SolveOptions& options) override {
-    check(f_.plan().q != QForm::none, ErrorCode::unavailable,
-          "this needs Q, but the factorization was made with QForm::none");
+    check_q();
     check_shape("b", b, f_.plan().rows, b.first.cols);
     check_shape("x", x, f_.plan().cols, b.first.cols);
     return dense::solve_batch(f_, b, x, options);
@@ -205,21 +177,11 @@ class QRStateOf final : public QRState<T> {
 
   bool fell_back() override { return f_.fell_back(); }
   Stage stage() override { return f_.stage(); }
-  UpdateReport plan_update(Change change, Index k, Index p, const UpdateOptions<T>& options) override {
-    const Plan& plan = f_.plan();
-    check(plan.count == 1, ErrorCode::unavailable, "updates take one matrix, not a batch of ", plan.count);
-    const UpdateRequest<T> request{change, k, p, {}, {}, {}, options};
-    const update::Subject subject{plan.rows, plan.cols, 0, plan.q};
-    update::check_place(request, subject);
-    return update::Planner().plan(profile_, request, subject);
-  }
-  std::unique_ptr<QRState<T>> updatable() override { return make_updated<B, T>(f_, profile_, where_); }
-  dense::Factorization<B, T>& factorization() { return f_; }
+  std::unique_ptr<UpdatableState<T>> updatable() override { return Updates<B, T>::take(f_, profile_, where_); }
 
  private:
   void check_applies() const {
-    check(f_.keeps_reflectors() || f_.plan().q == QForm::full, ErrorCode::unavailable,
-          "applying Q needs reflectors; factor with QForm::implicit, lapack or full, not ", to_string(f_.plan().q));
+    if (!f_.keeps_reflectors() && f_.plan().q != QForm::full) this->refuse_application();
   }
   /// target := the leading columns of Q.
   void write_q(const Mat& target) {
@@ -239,20 +201,8 @@ class QRStateOf final : public QRState<T> {
           " is a batch of ", a.count, " of ", a.first.rows, " x ", a.first.cols, " where ", f_.plan().count, " of ",
           rows, " x ", cols, " are needed");
   }
-  double relative(double tolerance) const {
-    return tolerance >= 0 ? tolerance : dense::default_tolerance<T>(f_.plan().rows, f_.plan().cols);
-  }
-  dense::RankView<B, T>& view() {
-    check(f_.plan().count == 1, ErrorCode::invalid_argument, "rank and solve take one matrix, not a batch");
-    if (!rank_) rank_.emplace(f_);
-    return *rank_;
-  }
   Mat side_by_side(const Mat& all, Index cols) const {
     return {all.data, all.rows, cols, all.ld, all.ld * cols, f_.plan().count};
-  }
-  Matrix<T> finish(Matrix<T> m) {
-    f_.queue().synchronize();
-    return m;
   }
 
   /// The batch on the device: where it is, or copied into the factorization's memory or a staging buffer.
@@ -262,8 +212,8 @@ class QRStateOf final : public QRState<T> {
     Mat target = f_.v();
     if (!f_.keeps_reflectors()) {
       if (staging_.bytes() == 0)
-        staging_ = dense::Buffer<B>(
-            f_.queue(), backend::bytes_of(std::max<Index>(first.rows, 1), first.cols, a.count, sizeof(T)));
+        staging_ = dense::Buffer<B>(f_.queue(),
+                                    backend::bytes_of(std::max<Index>(first.rows, 1), first.cols, a.count, sizeof(T)));
       const Index ld = std::max<Index>(first.rows, 1);
       target = {staging_.template as<T>(), first.rows, first.cols, ld, ld * first.cols, a.count};
     }
@@ -272,149 +222,151 @@ class QRStateOf final : public QRState<T> {
   }
 
   Options options_;
-  plan::DeviceProfile profile_;
-  Memory where_;
-  dense::Factorization<B, T> f_;
-  std::optional<dense::RankView<B, T>> rank_;
-  std::unique_ptr<BatchUpdater<B, T>> updater_;
+  std::shared_ptr<update::BatchUpdates<B, T>> updates_;
   dense::Buffer<B> staging_;
 };
 
-/// What both scalar parts of an engine share.
+/// What the engines of both scalar types share.
 template <class B>
-class EngineBase : public Engine {
- public:
-  explicit EngineBase(typename B::Queue queue)
-      : queue_(std::move(queue)), kept_(queue_, queue_.available_bytes() / share_of_kept) {}
-  void synchronize() override { queue_.synchronize(); }
-  double time_ms(const std::function<void()>& fn) override {
-    const auto begin = queue_.record();
-    fn();
-    const auto end = queue_.record();
-    return queue_.elapsed_ms(begin, end);
-  }
-  std::shared_ptr<const tuning::Tables> tuning() const override { return tuning_; }
-  void set_tuning(std::shared_ptr<const tuning::Tables> tables) override {
-    (void)kept_.give_back();  // of other plans
-    tuning_ = std::move(tables);
-  }
-  void load_tuning() override { set_tuning(tuning::load(this->info(), limits(4), limits(8))); }
-  int host_threads() const override {
-    if constexpr (requires { queue_.threads(); })
-      return queue_.threads();
-    else
-      return backend::cpu::available_cores();
-  }
-  backend::Limits limits(int scalar_bytes) override {
-    return scalar_bytes == 4 ? queue_.limits(float{}) : queue_.limits(double{});
-  }
-
- protected:
-  template <class T>
-  plan::DeviceProfile profile() const {
-    plan::DeviceProfile p;
-    p.backend = this->backend();
-    p.limits = queue_.limits(T{});
-    p.tuning = tuning_;
-    check(sizeof(T) == 4 || p.limits.has_double, ErrorCode::unavailable,
-          "this device has no double precision; use float");
-    return p;
-  }
-  typename B::Queue queue_;
-  dense::Kept<B> kept_;
-
- private:
+struct EngineCore {
   static constexpr Index share_of_kept = 16;
-  std::shared_ptr<const tuning::Tables> tuning_;
+  typename B::Queue queue;
+  dense::Kept<B> kept;
+  std::shared_ptr<const tuning::Tables> tuning;
+
+  explicit EngineCore(typename B::Queue queue_)
+      : queue(std::move(queue_)), kept(queue, queue.available_bytes() / share_of_kept) {}
 };
 
-/// The members of ScalarEngine<T>, stacked on Base so that one class serves float and double.
-template <class B, class T, class Base>
-class ScalarPart : public Base {
+template <class B, class T>
+class ScalarEngineOf final : public ScalarEngine<T> {
  public:
-  using Base::Base;
-  // the other scalar's overloads, which those below would hide
-  using Base::allocate, Base::copy, Base::plan, Base::qr, Base::qr_in_place, Base::least_squares, Base::svd,
-      Base::robust_pca, Base::pivoted_qr, Base::sparse_factors, Base::sparse_stages;
+  ScalarEngineOf(EngineCore<B>& core, Backend backend) : core_(core), queue_(core.queue), backend_(backend) {}
 
-  Matrix<T> allocate(Index rows, Index cols, T) override {
-    return dense::device_matrix<B, T>(this->queue_, rows, cols);
-  }
+  Matrix<T> allocate(Index rows, Index cols) override { return dense::device_matrix<B, T>(queue_, rows, cols); }
 
   void copy(MatrixView<const T> source, MatrixView<T> target) override {
     dense::check_view("source", source);
     dense::check_view("destination", target);
     check(source.rows == target.rows && source.cols == target.cols, ErrorCode::invalid_argument, "copy from ",
           source.rows, " x ", source.cols, " to ", target.rows, " x ", target.cols);
-    auto& queue = this->queue_;
     if (dense::is_resident<B>(target) && target.layout == Layout::column_major) {
-      dense::load<B, T>(queue, source, dense::as_device<B>(target));
+      dense::load<B, T>(queue_, source, dense::as_device<B>(target));
     } else {
-      dense::Temporary<B, T> staged(queue, source.rows, source.cols);
-      dense::load<B, T>(queue, source, staged.matrix);
-      dense::store<B, T>(queue, staged.matrix, target);
+      dense::Temporary<B, T> staged(queue_, source.rows, source.cols);
+      dense::load<B, T>(queue_, source, staged.matrix);
+      dense::store<B, T>(queue_, staged.matrix, target);
     }
-    queue.synchronize();
+    queue_.synchronize();
   }
 
-  Plan plan(Index rows, Index cols, Index count, const Options& options, T) override {
-    Plan p = plan::make_plan(this->template profile<T>(), rows, cols, count, sizeof(T), options);
+  Plan plan(Index rows, Index cols, Index count, const Options& options) override {
+    Plan p = plan::make_plan(profile(), rows, cols, count, sizeof(T), options);
     p.workspace_bytes = dense::Factorization<B, T>::workspace_bytes(p);
     return p;
   }
 
-  std::unique_ptr<QRState<T>> qr(BatchView<const T> a, const Options& options) override {
+  std::unique_ptr<BatchState<T>> qr(BatchView<const T> a, const Options& options) override {
     dense::check_batch("A", a);
-    auto state = std::make_unique<QRStateOf<B, T>>(this->queue_, this->template profile<T>(),
-                                                   plan(a.first.rows, a.first.cols, a.count, options, T{}), options,
-                                                   a.first.memory);
+    auto state = std::make_unique<QRStateOf<B, T>>(
+        queue_, profile(), plan(a.first.rows, a.first.cols, a.count, options), options, a.first.memory);
     state->refactor(a);
     return state;
   }
 
-  std::unique_ptr<QRState<T>> qr_in_place(BatchView<T> a, const Options& options) override {
+  std::unique_ptr<BatchState<T>> qr_in_place(BatchView<T> a, const Options& options) override {
     dense::check_batch("A", a);
     check(dense::is_direct<B>(a), ErrorCode::invalid_argument,
           "qr_in_place takes column-major matrices in the context's device memory, by a stride");
     check(options.q == QForm::implicit || options.q == QForm::lapack, ErrorCode::invalid_argument,
           "qr_in_place keeps reflectors: QForm::implicit or lapack, not ", to_string(options.q));
-    auto state = std::make_unique<QRStateOf<B, T>>(this->queue_, this->template profile<T>(),
-                                                   plan(a.first.rows, a.first.cols, a.count, options, T{}), options,
-                                                   a.first.memory, dense::as_device_batch<B>(a));
+    auto state =
+        std::make_unique<QRStateOf<B, T>>(queue_, profile(), plan(a.first.rows, a.first.cols, a.count, options),
+                                          options, a.first.memory, dense::as_device_batch<B>(a));
     state->factor_in_place();
     return state;
   }
 
-  LeastSquaresResult<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
-                                      const LeastSquaresOptions& options) override {
-    return dense::least_squares<B, T>(this->queue_, this->template profile<T>(), this->kept_, a, b, options);
+  Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b, const LeastSquaresOptions& options) override {
+    return dense::least_squares<B, T>(queue_, profile(), core_.kept, a, b, options);
   }
   std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) override {
     dense::check_view("A", a);
-    return std::make_unique<PivotedStateOf<B, T>>(this->queue_, this->template profile<T>(), a, options);
+    return std::make_unique<PivotedStateOf<B, T>>(queue_, profile(), a, options);
   }
   Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) override {
-    return dense::svd<B, T>(this->queue_, this->template profile<T>(), this->kept_, a, options);
+    return dense::svd<B, T>(queue_, profile(), core_.kept, a, options);
   }
   RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) override {
-    return rpca::robust_pca<B, T>(this->queue_, this->template profile<T>(), m, options);
+    return rpca::robust_pca<B, T>(queue_, profile(), m, options);
   }
   std::unique_ptr<sparse::Factors<T>> sparse_factors(std::shared_ptr<const sparse::Symbolic> symbolic,
-                                                     const sparse::NumericOptions& options, Index rhs_cols,
-                                                     T) override {
-    (void)this->template profile<T>();  // refuses double where there is none
-    (void)this->kept_.give_back();      // stages are planned from what is free
-    return SparseDevice<B, T>::factors(this->queue_, std::move(symbolic), options, rhs_cols);
+                                                     const sparse::NumericOptions& options, Index rhs_cols) override {
+    (void)profile();               // refuses double where there is none
+    (void)core_.kept.give_back();  // stages are planned from what is free
+    return SparseDevice<B, T>::factors(queue_, std::move(symbolic), options, rhs_cols);
   }
   std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic, const sparse::NumericOptions& options,
-                                          Index rhs_cols, T) override {
-    (void)this->template profile<T>();
-    (void)this->kept_.give_back();
-    return SparseDevice<B, T>::stages(this->queue_, symbolic, options, rhs_cols);
+                                          Index rhs_cols) override {
+    (void)profile();
+    (void)core_.kept.give_back();
+    return SparseDevice<B, T>::stages(queue_, symbolic, options, rhs_cols);
   }
+
+ private:
+  plan::DeviceProfile profile() const {
+    plan::DeviceProfile p;
+    p.backend = backend_;
+    p.limits = queue_.limits(T{});
+    p.tuning = core_.tuning;
+    check(sizeof(T) == 4 || p.limits.has_double, ErrorCode::unavailable,
+          "this device has no double precision; use float");
+    return p;
+  }
+
+  EngineCore<B>& core_;
+  typename B::Queue& queue_;
+  Backend backend_;
 };
 
 template <class B>
-using BackendEngine = ScalarPart<B, double, ScalarPart<B, float, EngineBase<B>>>;
+class BackendEngine : public Engine {
+ public:
+  BackendEngine(typename B::Queue queue, Backend backend)
+      : core_(std::move(queue)), backend_(backend), float_(core_, backend), double_(core_, backend) {}
+
+  Backend backend() const override { return backend_; }
+  void synchronize() override { core_.queue.synchronize(); }
+  double time_ms(const std::function<void()>& fn) override {
+    const auto begin = core_.queue.record();
+    fn();
+    const auto end = core_.queue.record();
+    return core_.queue.elapsed_ms(begin, end);
+  }
+  std::shared_ptr<const tuning::Tables> tuning() const override { return core_.tuning; }
+  void set_tuning(std::shared_ptr<const tuning::Tables> tables) override {
+    (void)core_.kept.give_back();  // of other plans
+    core_.tuning = std::move(tables);
+  }
+  void load_tuning() override { set_tuning(tuning::load(this->info(), limits(4), limits(8))); }
+  int host_threads() const override {
+    if constexpr (requires { core_.queue.threads(); })
+      return core_.queue.threads();
+    else
+      return backend::cpu::available_cores();
+  }
+  backend::Limits limits(int scalar_bytes) override {
+    return scalar_bytes == 4 ? core_.queue.limits(float{}) : core_.queue.limits(double{});
+  }
+
+ private:
+  ScalarEngine<float>& in_float() override { return float_; }
+  ScalarEngine<double>& in_double() override { return double_; }
+
+  EngineCore<B> core_;
+  Backend backend_;
+  ScalarEngineOf<B, float> float_;
+  ScalarEngineOf<B, double> double_;
+};
 
 }  // namespace qrane::detail

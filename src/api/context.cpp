@@ -77,20 +77,21 @@ void Context::synchronize() const { engine_->synchronize(); }
 
 template <class T>
 Matrix<T> Context::allocate(Index rows, Index cols) const {
-  return engine_->scalar<T>().allocate(rows, cols, T{});
+  return engine_->scalar<T>().allocate(rows, cols);
 }
 template <class T>
-void Context::copy(MatrixView<const T> source, MatrixView<T> destination) const {
+void Context::copy(std::type_identity_t<MatrixView<const T>> source,
+                   std::type_identity_t<MatrixView<T>> destination) const {
   engine_->scalar<T>().copy(source, destination);
 }
 template <class T>
-Matrix<T> Context::to_host(MatrixView<const T> source) const {
+Matrix<T> Context::to_host(std::type_identity_t<MatrixView<const T>> source) const {
   Matrix<T> out = Matrix<T>::host(source.rows, source.cols);
   copy<T>(source, out.view());
   return out;
 }
 template <class T>
-Matrix<T> Context::to_device(MatrixView<const T> source) const {
+Matrix<T> Context::to_device(std::type_identity_t<MatrixView<const T>> source) const {
   Matrix<T> out = allocate<T>(source.rows, source.cols);
   copy<T>(source, out.view());
   return out;
@@ -107,11 +108,11 @@ Matrix<T> Matrix<T>::host(Index rows, Index cols) {
   return Matrix<T>(MatrixView<T>(static_cast<T*>(memory), rows, cols, ld), std::move(storage));
 }
 
-#define QRANE_INSTANTIATE(T)                                             \
-  template Matrix<T> Context::allocate(Index, Index) const;              \
-  template void Context::copy(MatrixView<const T>, MatrixView<T>) const; \
-  template Matrix<T> Context::to_host(MatrixView<const T>) const;        \
-  template Matrix<T> Context::to_device(MatrixView<const T>) const;      \
+#define QRANE_INSTANTIATE(T)                                                \
+  template Matrix<T> Context::allocate(Index, Index) const;                 \
+  template void Context::copy<T>(MatrixView<const T>, MatrixView<T>) const; \
+  template Matrix<T> Context::to_host<T>(MatrixView<const T>) const;        \
+  template Matrix<T> Context::to_device<T>(MatrixView<const T>) const;      \
   template Matrix<T> Matrix<T>::host(Index, Index);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -9,7 +9,6 @@ namespace {
 class CpuEngine final : public BackendEngine<backend::Cpu> {
  public:
   using BackendEngine<backend::Cpu>::BackendEngine;
-  Backend backend() const override { return Backend::cpu; }
   DeviceInfo info() const override { return backend::cpu::device_infos().front(); }
 };
 
@@ -20,7 +19,7 @@ std::shared_ptr<Engine> make_cpu_engine(const ContextOptions& options) {
         " was asked for");
   check(!options.stream, ErrorCode::invalid_argument,
         "the cpu backend takes no ContextOptions::stream; it must be null");
-  return std::make_shared<CpuEngine>(backend::cpu::Queue(options.threads, options.memory_limit_bytes));
+  return std::make_shared<CpuEngine>(backend::cpu::Queue(options.threads, options.memory_limit_bytes), Backend::cpu);
 }
 
 BackendStatus cpu_status() { return {Backend::cpu, true, "", backend::cpu::device_infos()}; }

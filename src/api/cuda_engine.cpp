@@ -9,8 +9,7 @@ namespace {
 class CudaEngine final : public BackendEngine<backend::Cuda> {
  public:
   CudaEngine(backend::cuda::Queue queue, int device)
-      : BackendEngine<backend::Cuda>(std::move(queue)), device_(device) {}
-  Backend backend() const override { return Backend::cuda; }
+      : BackendEngine<backend::Cuda>(std::move(queue), Backend::cuda), device_(device) {}
   DeviceInfo info() const override { return cuda_status().devices.at(static_cast<std::size_t>(device_)); }
 
  private:

@@ -24,40 +24,27 @@ template <class T>
 class ScalarEngine {
  public:
   virtual ~ScalarEngine() = default;
-  virtual Matrix<T> allocate(Index rows, Index cols, T) = 0;
+  virtual Matrix<T> allocate(Index rows, Index cols) = 0;
   virtual void copy(MatrixView<const T> source, MatrixView<T> target) = 0;
-  virtual Plan plan(Index rows, Index cols, Index count, const Options& options, T) = 0;
-  virtual std::unique_ptr<QRState<T>> qr(BatchView<const T> a, const Options& options) = 0;
-  virtual std::unique_ptr<QRState<T>> qr_in_place(BatchView<T> a, const Options& options) = 0;
-  virtual LeastSquaresResult<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
-                                              const LeastSquaresOptions& options) = 0;
+  virtual Plan plan(Index rows, Index cols, Index count, const Options& options) = 0;
+  virtual std::unique_ptr<BatchState<T>> qr(BatchView<const T> a, const Options& options) = 0;
+  virtual std::unique_ptr<BatchState<T>> qr_in_place(BatchView<T> a, const Options& options) = 0;
+  virtual Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
+                                    const LeastSquaresOptions& options) = 0;
   virtual std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) = 0;
   virtual Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) = 0;
   virtual RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) = 0;
   /// Sparse factorization by this engine's kernels; rhs_cols: right-hand sides that will be given.
   virtual std::unique_ptr<sparse::Factors<T>> sparse_factors(std::shared_ptr<const sparse::Symbolic> symbolic,
-                                                             const sparse::NumericOptions& options, Index rhs_cols,
-                                                             T) = 0;
+                                                             const sparse::NumericOptions& options, Index rhs_cols) = 0;
   /// The stage of each front then, without factoring.
   virtual std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic,
-                                                  const sparse::NumericOptions& options, Index rhs_cols, T) = 0;
+                                                  const sparse::NumericOptions& options, Index rhs_cols) = 0;
 };
 
-class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
+class Engine {
  public:
-  using ScalarEngine<float>::allocate, ScalarEngine<double>::allocate;
-  using ScalarEngine<float>::copy, ScalarEngine<double>::copy;
-  using ScalarEngine<float>::plan, ScalarEngine<double>::plan;
-  using ScalarEngine<float>::qr, ScalarEngine<double>::qr;
-  using ScalarEngine<float>::qr_in_place, ScalarEngine<double>::qr_in_place;
-  using ScalarEngine<float>::least_squares, ScalarEngine<double>::least_squares;
-  using ScalarEngine<float>::svd, ScalarEngine<double>::svd;
-  using ScalarEngine<float>::robust_pca, ScalarEngine<double>::robust_pca;
-  using ScalarEngine<float>::pivoted_qr, ScalarEngine<double>::pivoted_qr;
-  using ScalarEngine<float>::sparse_factors, ScalarEngine<double>::sparse_factors;
-  using ScalarEngine<float>::sparse_stages, ScalarEngine<double>::sparse_stages;
-
-  ~Engine() override = default;
+  virtual ~Engine() = default;
   virtual Backend backend() const = 0;
   virtual DeviceInfo info() const = 0;
   virtual void synchronize() = 0;
@@ -75,10 +62,15 @@ class Engine : public ScalarEngine<float>, public ScalarEngine<double> {
 
   template <class T>
   ScalarEngine<T>& scalar() {
-    return *this;
+    if constexpr (std::is_same_v<T, float>)
+      return in_float();
+    else
+      return in_double();
   }
 
  private:
+  virtual ScalarEngine<float>& in_float() = 0;
+  virtual ScalarEngine<double>& in_double() = 0;
   backend::cpu::ThreadPools host_pools_;
 };
 

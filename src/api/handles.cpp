@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// QR<T>, BatchQR<T> and the free functions: forwarding to the engine of the context.
+// QR<T>, UpdatableQR<T>, BatchQR<T> and the free functions: forwarding to the engine of the context.
+#include <limits>
+
 #include "api/engine.hpp"
+#include "dense/solve/rank.hpp"
 
 namespace qrane {
 
@@ -87,74 +90,93 @@ Stage QR<T>::stage() const {
 }
 template <class T>
 void QR<T>::refactor(MatrixView<const T> a) {
-  state_->refactor({a, 0, 1, nullptr});
+  state_->refactor(a);
 }
 
 template <class T>
-detail::QRState<T>& QR<T>::updatable() {
-  if (auto grown = state_->updatable()) state_ = std::move(grown);
-  return *state_;
+UpdatableQR<T>::UpdatableQR(std::unique_ptr<detail::UpdatableState<T>> state) : QR<T>(std::move(state)) {}
+template <class T>
+detail::UpdatableState<T>& UpdatableQR<T>::updates() const {
+  return static_cast<detail::UpdatableState<T>&>(this->state());
 }
 template <class T>
-UpdateReport QR<T>::change(const detail::UpdateRequest<T>& request) {
-  return updatable().update(request);
+UpdateReport UpdatableQR<T>::insert_rows(Index k, MatrixView<const T> u, const UpdateOptions& options,
+                                         MatrixView<const T> updated) {
+  return updates().update({Change::insert_rows, k, u.rows, u, {}, {}, options, updated});
 }
 template <class T>
-UpdateReport QR<T>::insert_rows(Index k, MatrixView<const T> u, MatrixView<const T> e,
-                                const UpdateOptions<T>& options) {
-  return change({Change::insert_rows, k, u.rows, u, {}, e, options});
+UpdateReport UpdatableQR<T>::insert_rows(Index k, MatrixView<const T> u, MatrixView<const T> e,
+                                         const UpdateOptions& options, MatrixView<const T> updated) {
+  return updates().update({Change::insert_rows, k, u.rows, u, {}, e, options, updated});
 }
 template <class T>
-UpdateReport QR<T>::delete_rows(Index k, Index p, const UpdateOptions<T>& options) {
-  return change({Change::delete_rows, k, p, {}, {}, {}, options});
+UpdateReport UpdatableQR<T>::delete_rows(Index k, Index p, const UpdateOptions& options, MatrixView<const T> updated) {
+  return updates().update({Change::delete_rows, k, p, {}, {}, {}, options, updated});
 }
 template <class T>
-UpdateReport QR<T>::insert_columns(Index k, MatrixView<const T> u, const UpdateOptions<T>& options) {
-  return change({Change::insert_columns, k, u.cols, u, {}, {}, options});
+UpdateReport UpdatableQR<T>::delete_rows(Index k, Index p, MatrixView<const T> removed, MatrixView<const T> removed_b,
+                                         const UpdateOptions& options, MatrixView<const T> updated) {
+  return updates().update({Change::delete_rows, k, p, {}, {}, {}, options, updated, removed, removed_b});
 }
 template <class T>
-UpdateReport QR<T>::delete_columns(Index k, Index p, const UpdateOptions<T>& options) {
-  return change({Change::delete_columns, k, p, {}, {}, {}, options});
+UpdateReport UpdatableQR<T>::insert_columns(Index k, MatrixView<const T> u, const UpdateOptions& options,
+                                            MatrixView<const T> updated) {
+  return updates().update({Change::insert_columns, k, u.cols, u, {}, {}, options, updated});
 }
 template <class T>
-UpdateReport QR<T>::rank_k_update(MatrixView<const T> u, MatrixView<const T> v, const UpdateOptions<T>& options) {
-  return change({Change::rank_k, 0, u.cols, u, v, {}, options});
+UpdateReport UpdatableQR<T>::delete_columns(Index k, Index p, const UpdateOptions& options,
+                                            MatrixView<const T> updated) {
+  return updates().update({Change::delete_columns, k, p, {}, {}, {}, options, updated});
 }
 template <class T>
-UpdateReport QR<T>::plan_update(Change change, Index k, Index p, const UpdateOptions<T>& options) const {
-  return state_->plan_update(change, k, p, options);
+UpdateReport UpdatableQR<T>::rank_k_update(MatrixView<const T> u, MatrixView<const T> v, const UpdateOptions& options,
+                                           MatrixView<const T> updated) {
+  return updates().update({Change::rank_k, 0, u.cols, u, v, {}, options, updated});
 }
 template <class T>
-void QR<T>::time_updates(bool on) {
-  updatable().time_updates(on);
+UpdateReport UpdatableQR<T>::plan_update(Change change, Index k, Index p, const UpdateOptions& options,
+                                         bool with_updated) const {
+  return updates().plan_update(change, k, p, options, with_updated);
 }
 template <class T>
-void QR<T>::attach(MatrixView<const T> b, MatrixView<const T> a) {
-  updatable().attach(b, a);
+void UpdatableQR<T>::time_updates(bool on) {
+  updates().time_updates(on);
 }
 template <class T>
-Solution<T> QR<T>::solve(const SolveOptions& options) const {
-  return state_->solve_attached(options);
+void UpdatableQR<T>::attach(MatrixView<const T> b, MatrixView<const T> a) {
+  updates().attach(b, a);
 }
 template <class T>
-Matrix<T> QR<T>::projected() const {
-  return state_->projected();
+Solution<T> UpdatableQR<T>::solve(const SolveOptions& options) const {
+  return updates().solve_attached(options);
 }
 template <class T>
-std::vector<double> QR<T>::residual_norms() const {
-  return state_->residual_norms();
+Matrix<T> UpdatableQR<T>::projected() const {
+  return updates().projected();
 }
 template <class T>
-double QR<T>::drift(MatrixView<const T> a) const {
-  return state_->drift(a);
+std::vector<double> UpdatableQR<T>::residual_norms() const {
+  return updates().residual_norms();
 }
 template <class T>
-Index QR<T>::refused_updates() {
-  return state_->refused_updates();
+double UpdatableQR<T>::drift(MatrixView<const T> a) const {
+  return updates().drift(a);
+}
+template <class T>
+Index UpdatableQR<T>::refused_updates() {
+  return updates().refused_updates();
 }
 
 template <class T>
-BatchQR<T>::BatchQR(std::unique_ptr<detail::QRState<T>> state) : state_(std::move(state)) {}
+UpdatableQR<T> updatable_qr(QR<T>&& f) {
+  auto grown = f.state().updatable();
+  std::unique_ptr<detail::QRState<T>> old = std::move(f).take_state();
+  if (!grown) grown.reset(static_cast<detail::UpdatableState<T>*>(old.release()));
+  return UpdatableQR<T>(std::move(grown));
+}
+
+template <class T>
+BatchQR<T>::BatchQR(std::unique_ptr<detail::BatchState<T>> state) : state_(std::move(state)) {}
 template <class T>
 BatchQR<T>::BatchQR(BatchQR&&) noexcept = default;
 template <class T>
@@ -215,65 +237,83 @@ void BatchQR<T>::refactor(BatchView<const T> a) {
 }
 
 template <class T>
-BatchUpdateReport BatchQR<T>::insert_rows(Index k, BatchView<const T> u, const UpdateOptions<T>& options) {
+BatchUpdateReport BatchQR<T>::insert_rows(Index k, BatchView<const T> u, const UpdateOptions& options) {
   return state_->update_batch({Change::insert_rows, k, u.first.rows, u, options});
 }
 template <class T>
-BatchUpdateReport BatchQR<T>::delete_rows(Index k, Index p, BatchView<const T> removed,
-                                          const UpdateOptions<T>& options) {
+BatchUpdateReport BatchQR<T>::delete_rows(Index k, Index p, BatchView<const T> removed, const UpdateOptions& options) {
   return state_->update_batch({Change::delete_rows, k, p, removed, options});
 }
 template <class T>
-BatchUpdateReport BatchQR<T>::delete_columns(Index k, Index p, const UpdateOptions<T>& options) {
+BatchUpdateReport BatchQR<T>::delete_columns(Index k, Index p, const UpdateOptions& options) {
   return state_->update_batch({Change::delete_columns, k, p, {}, options});
 }
 
 template <class T>
 Plan plan_qr(const Context& context, Index rows, Index cols, const Options& options, Index count) {
-  return context.engine()->scalar<T>().plan(rows, cols, count, options, T{});
+  return context.engine()->scalar<T>().plan(rows, cols, count, options);
 }
 template <class T>
-QR<T> qr(const Context& context, MatrixView<const T> a, const Options& options) {
+QR<T> qr(const Context& context, std::type_identity_t<MatrixView<const T>> a, const Options& options) {
   return QR<T>(context.engine()->scalar<T>().qr({a, 0, 1, nullptr}, options));
 }
 template <class T>
-QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options) {
+QR<T> qr_in_place(const Context& context, std::type_identity_t<MatrixView<T>> a, const Options& options) {
   return QR<T>(context.engine()->scalar<T>().qr_in_place({a, 0, 1, nullptr}, options));
 }
 template <class T>
-BatchQR<T> qr_in_place(const Context& context, BatchView<T> a, const Options& options) {
+BatchQR<T> qr_in_place(const Context& context, const BatchView<T>& a, const Options& options) {
   return BatchQR<T>(context.engine()->scalar<T>().qr_in_place(a, options));
 }
 template <class T>
-BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options) {
+BatchQR<T> qr(const Context& context, std::type_identity_t<BatchView<const T>> a, const Options& options) {
   return BatchQR<T>(context.engine()->scalar<T>().qr(a, options));
 }
 template <class T>
-LeastSquaresResult<T> least_squares(const Context& context, MatrixView<const T> a, MatrixView<const T> b,
-                                    const LeastSquaresOptions& options) {
+Solution<T> least_squares(const Context& context, std::type_identity_t<MatrixView<const T>> a,
+                          std::type_identity_t<MatrixView<const T>> b, const LeastSquaresOptions& options) {
   return context.engine()->scalar<T>().least_squares(a, b, options);
 }
 template <class T>
-Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options) {
+Svd<T> svd(const Context& context, std::type_identity_t<MatrixView<const T>> a, const SvdOptions& options) {
   return context.engine()->scalar<T>().svd(a, options);
 }
 template <class T>
-RobustPca<T> robust_pca(const Context& context, MatrixView<const T> m, const RobustPcaOptions& options) {
+RobustPca<T> robust_pca(const Context& context, std::type_identity_t<MatrixView<const T>> m,
+                        const RobustPcaOptions& options) {
   return context.engine()->scalar<T>().robust_pca(m, options);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                             \
-  template class QR<T>;                                                                                  \
-  template class BatchQR<T>;                                                                             \
-  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                         \
-  template QR<T> qr(const Context&, MatrixView<const T>, const Options&);                                \
-  template QR<T> qr_in_place(const Context&, MatrixView<T>, const Options&);                             \
-  template BatchQR<T> qr(const Context&, BatchView<const T>, const Options&);                            \
-  template BatchQR<T> qr_in_place(const Context&, BatchView<T>, const Options&);                         \
-  template LeastSquaresResult<T> least_squares(const Context&, MatrixView<const T>, MatrixView<const T>, \
-                                               const LeastSquaresOptions&);                              \
-  template Svd<T> svd(const Context&, MatrixView<const T>, const SvdOptions&);                           \
-  template RobustPca<T> robust_pca(const Context&, MatrixView<const T>, const RobustPcaOptions&);
+template <class T>
+RankReport numerical_rank(std::type_identity_t<MatrixView<const T>> s, double relative_tolerance) {
+  detail::check(s.cols == 1 && s.memory == Memory::host, ErrorCode::invalid_argument, "s is ", s.rows, " x ", s.cols,
+                s.memory == Memory::host ? "" : " in device memory", "; singular values are one column in host memory");
+  RankReport report;
+  report.full = s.rows;
+  report.condition = 1;
+  if (s.rows == 0) return report;
+  const double largest = s.data[0], smallest = s.data[s.rows - 1];
+  report.absolute_tolerance = dense::tolerance_or_default<T>(relative_tolerance, s.rows, s.rows) * largest;
+  while (report.rank < s.rows && s.data[report.rank] > report.absolute_tolerance) ++report.rank;
+  report.condition = smallest > 0 ? largest / smallest : std::numeric_limits<double>::infinity();
+  return report;
+}
+
+#define QRANE_INSTANTIATE(T)                                                                      \
+  template class QR<T>;                                                                           \
+  template class UpdatableQR<T>;                                                                  \
+  template class BatchQR<T>;                                                                      \
+  template UpdatableQR<T> updatable_qr(QR<T>&&);                                                  \
+  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                  \
+  template QR<T> qr<T>(const Context&, MatrixView<const T>, const Options&);                      \
+  template QR<T> qr_in_place<T>(const Context&, MatrixView<T>, const Options&);                   \
+  template BatchQR<T> qr<T>(const Context&, BatchView<const T>, const Options&);                  \
+  template BatchQR<T> qr_in_place(const Context&, const BatchView<T>&, const Options&);           \
+  template Solution<T> least_squares<T>(const Context&, MatrixView<const T>, MatrixView<const T>, \
+                                        const LeastSquaresOptions&);                              \
+  template Svd<T> svd<T>(const Context&, MatrixView<const T>, const SvdOptions&);                 \
+  template RankReport numerical_rank<T>(MatrixView<const T>, double);                             \
+  template RobustPca<T> robust_pca<T>(const Context&, MatrixView<const T>, const RobustPcaOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

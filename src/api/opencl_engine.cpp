@@ -9,8 +9,7 @@ namespace {
 class OpenCLEngine final : public BackendEngine<backend::OpenCL> {
  public:
   OpenCLEngine(backend::opencl::Queue queue, int device)
-      : BackendEngine<backend::OpenCL>(std::move(queue)), device_(device) {}
-  Backend backend() const override { return Backend::opencl; }
+      : BackendEngine<backend::OpenCL>(std::move(queue), Backend::opencl), device_(device) {}
   DeviceInfo info() const override { return backend::opencl::device_infos().at(static_cast<std::size_t>(device_)); }
 
  private:

@@ -22,7 +22,7 @@ class PivotedStateOf final : public PivotedState<T> {
   Index cols() const override { return f_.cols(); }
   Index rank() override { return f_.rank(); }
   Index kept() override { return f_.kept(); }
-  double tolerance() override { return f_.tolerance(); }
+  double absolute_tolerance() override { return f_.absolute_tolerance(); }
   Pivoting pivoting() const override { return f_.pivoting(); }
   std::vector<Index> permutation() override { return {f_.columns().begin(), f_.columns().end()}; }
 

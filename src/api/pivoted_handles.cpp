@@ -51,8 +51,8 @@ Index PivotedQR<T>::kept() const {
   return state_->kept();
 }
 template <class T>
-double PivotedQR<T>::tolerance() const {
-  return state_->tolerance();
+double PivotedQR<T>::absolute_tolerance() const {
+  return state_->absolute_tolerance();
 }
 template <class T>
 Pivoting PivotedQR<T>::pivoting() const {
@@ -83,13 +83,14 @@ Solution<T> PivotedQR<T>::solve(MatrixView<const T> b, const SolveOptions& optio
   return state_->solve(b, options);
 }
 template <class T>
-PivotedQR<T> pivoted_qr(const Context& context, MatrixView<const T> a, const PivotOptions& options) {
+PivotedQR<T> pivoted_qr(const Context& context, std::type_identity_t<MatrixView<const T>> a,
+                        const PivotOptions& options) {
   return PivotedQR<T>(context.engine()->scalar<T>().pivoted_qr(a, options));
 }
 
 #define QRANE_INSTANTIATE(T)   \
   template class PivotedQR<T>; \
-  template PivotedQR<T> pivoted_qr(const Context&, MatrixView<const T>, const PivotOptions&);
+  template PivotedQR<T> pivoted_qr<T>(const Context&, MatrixView<const T>, const PivotOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

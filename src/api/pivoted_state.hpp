@@ -14,7 +14,7 @@ class PivotedState {
   virtual Index cols() const = 0;
   virtual Index rank() = 0;
   virtual Index kept() = 0;
-  virtual double tolerance() = 0;
+  virtual double absolute_tolerance() = 0;
   virtual Pivoting pivoting() const = 0;
   virtual std::vector<Index> permutation() = 0;
   virtual Matrix<T> r() = 0;

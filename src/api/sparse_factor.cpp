@@ -27,7 +27,7 @@ Factor<T> Analysis::factor(const SparseView<T>& a, const FactorOptions<T>& optio
 template <class T>
 std::vector<std::int32_t> Analysis::stages(const FactorOptions<T>& options) const {
   return context_.engine()->template scalar<T>().sparse_stages(*symbolic_, qrane::detail::numeric_options(options),
-                                                               options.rhs.cols, T{});
+                                                               options.rhs.cols);
 }
 
 template <class T>
@@ -72,15 +72,15 @@ void Factor<T>::apply_q(MatrixView<T> c) const {
   state_->apply(backend::Op::none, c);
 }
 template <class T>
-SparseSolution<T> Factor<T>::solve(MatrixView<const T> b) const {
+Solution<T> Factor<T>::solve(MatrixView<const T> b) const {
   return state_->solve(b);
 }
 template <class T>
-SparseSolution<T> Factor<T>::solve() const {
+Solution<T> Factor<T>::solve() const {
   return state_->solve();
 }
 template <class T>
-SparseSolution<T> Factor<T>::solve_transposed(MatrixView<const T> b) const {
+Solution<T> Factor<T>::solve_transposed(MatrixView<const T> b) const {
   return state_->solve_transposed(b);
 }
 template <class T>
@@ -89,8 +89,8 @@ void Factor<T>::refactor(const T* values, MatrixView<const T> rhs) {
 }
 
 template <class T>
-SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, MatrixView<const T> b,
-                                const AnalyzeOptions& analyze_options, const FactorOptions<T>& factor_options) {
+Solution<T> least_squares(const Context& context, const SparseView<T>& a, std::type_identity_t<MatrixView<const T>> b,
+                          const AnalyzeOptions& analyze_options, const FactorOptions<T>& factor_options) {
   if (a.rows >= a.cols) return analyze(context, a, analyze_options).factor(a, factor_options).solve(b);
   SparseView<T> transpose = a;
   std::swap(transpose.rows, transpose.cols);
@@ -100,13 +100,13 @@ SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, 
   return analyze(context, transpose, analyze_options).factor(transpose, factor_options).solve_transposed(b);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                          \
-  template class Factor<T>;                                                                           \
-  template Factor<T> Analysis::factor(const T*, const FactorOptions<T>&) const;                       \
-  template std::vector<std::int32_t> Analysis::stages(const FactorOptions<T>&) const;                 \
-  template Factor<T> Analysis::factor(const SparseView<T>&, const FactorOptions<T>&) const;           \
-  template SparseSolution<T> least_squares(const Context&, const SparseView<T>&, MatrixView<const T>, \
-                                           const AnalyzeOptions&, const FactorOptions<T>&);
+#define QRANE_INSTANTIATE(T)                                                                       \
+  template class Factor<T>;                                                                        \
+  template Factor<T> Analysis::factor(const T*, const FactorOptions<T>&) const;                    \
+  template std::vector<std::int32_t> Analysis::stages(const FactorOptions<T>&) const;              \
+  template Factor<T> Analysis::factor(const SparseView<T>&, const FactorOptions<T>&) const;        \
+  template Solution<T> least_squares<T>(const Context&, const SparseView<T>&, MatrixView<const T>, \
+                                        const AnalyzeOptions&, const FactorOptions<T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

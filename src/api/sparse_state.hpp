@@ -25,7 +25,7 @@ using sparse::Symbolic;
 template <class T>
 sparse::NumericOptions numeric_options(const sparse::FactorOptions<T>& from) {
   sparse::NumericOptions options;
-  options.tolerance = from.tolerance;
+  options.tolerance = from.absolute_tolerance;
   options.detect_rank = from.detect_rank;
   options.keep_q = from.q == sparse::KeepQ::keep;
   options.memory_limit_bytes = from.memory_limit_bytes;
@@ -44,7 +44,8 @@ class SparseFactorState {
           options.threads);
     check(options.memory_limit_bytes >= 0, ErrorCode::invalid_argument,
           "FactorOptions::memory_limit_bytes must not be negative, got ", options.memory_limit_bytes);
-    check(!std::isnan(options.tolerance), ErrorCode::invalid_argument, "FactorOptions::tolerance is NaN");
+    check(!std::isnan(options.absolute_tolerance), ErrorCode::invalid_argument,
+          "FactorOptions::absolute_tolerance is NaN");
     make_numeric();
   }
 
@@ -84,14 +85,14 @@ class SparseFactorState {
     facts_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     facts_.flops = symbolic_->facts.flops;
     facts_.rank = numeric_->rank();
-    facts_.tolerance = numeric_->tolerance();
+    facts_.absolute_tolerance = numeric_->tolerance();
     facts_.dropped_norm = numeric_->dropped_norm();
     facts_.peak_bytes = numeric_->peak_bytes();
     facts_.bytes = numeric_->memory_bytes();
     facts_.analyzed_again = symbolic_ != analyzed_;
     const Index full = std::min(shape.rows, shape.cols);
     check(!options_.refuse_deficient || facts_.rank >= full, ErrorCode::rank_deficient, "the matrix has rank ",
-          facts_.rank, " of ", full, " to the tolerance ", facts_.tolerance);
+          facts_.rank, " of ", full, " to the tolerance ", facts_.absolute_tolerance);
     valid_ = true;
   }
 
@@ -115,28 +116,28 @@ class SparseFactorState {
     if (c.cols == 0 || c.rows == 0) return;
     use(FactorUse::apply, c.cols, c.memory, [&](Uses& side) { side.apply(op, c); });
   }
-  sparse::SparseSolution<T> solve(MatrixView<const T> b) const {
+  Solution<T> solve(MatrixView<const T> b) const {
     check_valid();
     check_rows("b", b.rows, symbolic_->rows);
     check_numbers("b", b);
-    sparse::SparseSolution<T> solution;
+    Solution<T> solution;
     use(FactorUse::solve, b.cols, b.memory, [&](Uses& side) { solution = side.solve(b); });
     return solution;
   }
-  sparse::SparseSolution<T> solve() const {
+  Solution<T> solve() const {
     check_valid();
     check(rhs_cols_ > 0, ErrorCode::unavailable, "solve() needs the right-hand sides that FactorOptions::rhs gives");
-    sparse::SparseSolution<T> solution;
+    Solution<T> solution;
     use(FactorUse::solve_riding, rhs_cols_, rhs_memory_,
         [&](Uses& side) { solution = side.solve_riding(rhs_memory_); });
     host().riding_norms(solution);
     return solution;
   }
-  sparse::SparseSolution<T> solve_transposed(MatrixView<const T> b) const {
+  Solution<T> solve_transposed(MatrixView<const T> b) const {
     check_q("the solution of least norm");
     check_rows("b", b.rows, symbolic_->cols);
     check_numbers("b", b);
-    sparse::SparseSolution<T> solution;
+    Solution<T> solution;
     use(FactorUse::solve_transposed, b.cols, b.memory, [&](Uses& side) { solution = side.solve_transposed(b); });
     return solution;
   }
@@ -151,7 +152,7 @@ class SparseFactorState {
     numeric_.reset();
     on_device_ = takes_device();
     if (on_device_) {
-      numeric_ = context_.engine()->template scalar<T>().sparse_factors(symbolic_, options, options_.rhs.cols, T{});
+      numeric_ = context_.engine()->template scalar<T>().sparse_factors(symbolic_, options, options_.rhs.cols);
       return;
     }
     numeric_ = std::make_unique<Numeric<T>>(symbolic_, options, cpu_threads(), context_.engine()->host_pools());

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/factor_state.hpp"
 #include "api/updates.hpp"
 #include "update/batch.hpp"
 #include "update/updated_whole.hpp"
@@ -13,18 +14,19 @@ namespace qrane::detail {
 
 /// Core: update::Updated, or UpdatedWhole, which has all of Q.
 template <class B, class T, class Core>
-class UpdatedStateOf final : public QRState<T> {
+class UpdatedStateOf final : public FactorState<UpdatableState<T>, B, T, Core> {
+  using State = FactorState<UpdatableState<T>, B, T, Core>;
+  using State::f_, State::rank_, State::where_, State::check_q, State::view, State::relative, State::finish;
+
  public:
-  using Mat = backend::DeviceMatrix<B, T>;
+  using typename State::Mat;
   static constexpr bool whole = std::is_same_v<Core, update::UpdatedWhole<B, T>>;
 
   template <class F>
   UpdatedStateOf(F&& f, const plan::DeviceProfile& profile, Memory where)
-      : where_(where), f_(std::forward<F>(f), profile) {}
+      : State(profile, where, std::forward<F>(f), profile) {}
 
-  const Plan& plan() const override { return f_.plan(); }
-
-  UpdateReport update(const UpdateRequest<T>& request) override {
+  UpdateReport update(const update::UpdateRequest<T>& request) override {
     if (!timed_) {
       UpdateReport report = f_.update(request);
       rank_.reset();
@@ -38,8 +40,8 @@ class UpdatedStateOf final : public QRState<T> {
     report.measured_ms = f_.queue().elapsed_ms(begin, end);
     return report;
   }
-  UpdateReport plan_update(Change change, Index k, Index p, const UpdateOptions<T>& options) override {
-    return f_.plan_update({change, k, p, {}, {}, {}, options});
+  UpdateReport plan_update(Change change, Index k, Index p, const UpdateOptions& options, bool with_updated) override {
+    return f_.plan_update({change, k, p, {}, {}, {}, options, {}, {}, {}, with_updated});
   }
   double drift(MatrixView<const T> a) override { return f_.drift(a); }
   void time_updates(bool on) override {
@@ -68,26 +70,25 @@ class UpdatedStateOf final : public QRState<T> {
   /// With a rank-deficient R the part of d that R x does not reach counts, too.
   std::vector<double> residual_norms() override {
     check_attached();
-    const Matrix<double> kept = f_.residual_norms();
-    std::vector<double> norms(kept.data(), kept.data() + kept.rows());
+    std::vector<double> norms = f_.residual_norms();
     if (f_.k() == 0 || view().decide(relative(-1)) == f_.k()) return norms;
     const Solution<T> x = solve_d({});
     const dense::Temporary<B, T> rest(f_.queue(), f_.k(), f_.d().cols), r(f_.queue(), f_.k(), f_.plan().cols);
     const dense::OnDevice<B, T> solution(f_.queue(), x.x.view());
     copy(f_.queue(), f_.d(), rest.matrix, backend::Part::all);
     copy(f_.queue(), f_.r_source(), r.matrix, backend::Part::upper);
-    const Matrix<double> more = dense::general_residual_norms<B, T>(f_.queue(), r.matrix, solution.matrix, rest.matrix);
-    for (std::size_t j = 0; j < norms.size(); ++j) norms[j] = std::hypot(norms[j], more.data()[j]);
+    const std::vector<double> more =
+        dense::general_residual_norms<B, T>(f_.queue(), r.matrix, solution.matrix, rest.matrix);
+    for (std::size_t j = 0; j < norms.size(); ++j) norms[j] = std::hypot(norms[j], more[j]);
     return norms;
   }
 
-  void refactor(BatchView<const T> a) override {
-    check(a.count == 1 && a.pointers == nullptr, ErrorCode::invalid_argument,
-          "refactor takes one matrix here, not a batch of ", a.count);
-    f_.refactor(a.first);
+  void refactor(MatrixView<const T> a) override {
+    f_.refactor(a);
     rank_.reset();
-    where_ = a.first.memory;
+    where_ = a.memory;
   }
+  std::unique_ptr<UpdatableState<T>> updatable() override { return nullptr; }
 
   Matrix<T> r(Columns columns) override {
     const Index rows = columns == Columns::full ? f_.plan().rows : f_.k();
@@ -111,33 +112,14 @@ class UpdatedStateOf final : public QRState<T> {
     dense::write_into<B, T>(f_.queue(), out, f_.plan().rows, f_.k(), "the thin Q",
                             [&](const Mat& target) { f_.form(target); });
   }
-  void apply([[maybe_unused]] MatrixView<T> c, [[maybe_unused]] Side side, [[maybe_unused]] bool transpose) override {
-    if constexpr (whole) {
-      const Index m = f_.plan().rows;
-      dense::check_view("c", c);
-      check((side == Side::left ? c.rows : c.cols) == m, ErrorCode::invalid_argument, "c is ", c.rows, " x ", c.cols,
-            ", but Q is ", m, " x ", m, " and is applied from the ", side == Side::left ? "left" : "right");
-      dense::apply_to_view<B, T>(f_.queue(), c, side == Side::right, transpose,
-                                 [&](backend::Op op, const Mat& matrix) { f_.apply(op, matrix); });
-    } else {
-      throw Error(ErrorCode::unavailable, concat("applying Q needs reflectors; factor with QForm::implicit, lapack or "
-                                                 "full, not ",
-                                                 to_string(f_.plan().q)));
-    }
+  void apply(MatrixView<T> c, Side side, bool transpose) override {
+    dense::check_view("c", c);
+    if constexpr (whole)
+      this->apply_to(c, side, transpose);
+    else
+      this->refuse_application();
   }
 
-  Solution<T> solve(MatrixView<const T> b, const SolveOptions& options) override {
-    check_q();
-    return dense::solve<B, T>(f_, view(), f_.profile(), b, options, b.memory);
-  }
-  double condition() override { return view().condition; }
-  RankReport rank(double tolerance) override {
-    RankReport report;
-    report.full = f_.k();
-    report.condition = view().condition;
-    report.rank = view().numerical_rank(relative(tolerance), &report.tolerance);
-    return report;
-  }
   Determinant determinant() override {
     check(f_.plan().rows == f_.plan().cols, ErrorCode::invalid_argument, "the determinant needs a square matrix, got ",
           f_.plan().rows, " x ", f_.plan().cols);
@@ -146,13 +128,6 @@ class UpdatedStateOf final : public QRState<T> {
     }
     throw Error(ErrorCode::unavailable,
                 "the determinant's sign needs reflectors; factor with QForm::implicit or lapack");
-  }
-  Matrix<T> range_basis(double tolerance) override {
-    check_q();
-    return dense::range_basis<B, T>(f_, view(), relative(tolerance), where_);
-  }
-  Matrix<T> null_space_basis(double tolerance) override {
-    return dense::null_space_basis<B, T>(f_, view(), relative(tolerance), where_);
   }
   Reflectors<T> reflectors() override {
     if constexpr (whole) {
@@ -169,30 +144,10 @@ class UpdatedStateOf final : public QRState<T> {
   bool fell_back() override { return false; }
   Stage stage() override { return Stage::planned; }
 
-  void r_into_batch(BatchView<T>) override { not_a_batch(); }
-  void q_into_batch(BatchView<T>) override { not_a_batch(); }
-  void apply_batch(BatchView<T>, bool) override { not_a_batch(); }
-  void reflectors_into_batch(BatchView<T>, BatchView<T>) override { not_a_batch(); }
-  BatchSolution<T> solve_batch(BatchView<const T>, const SolveOptions&) override { not_a_batch(); }
-  std::vector<Index> solve_into_batch(BatchView<const T>, BatchView<T>, const SolveOptions&) override { not_a_batch(); }
-
  private:
-  [[noreturn]] static void not_a_batch() {
-    throw Error(ErrorCode::unavailable, "this is one factorization, not a batch");
-  }
-  void check_q() const {
-    check(f_.plan().q != QForm::none, ErrorCode::unavailable,
-          "Q was not kept: the factorization was made with QForm::none");
-  }
   void check_attached() const {
-    if (!f_.attached()) this->nothing_attached();
-  }
-  double relative(double tolerance) const {
-    return tolerance >= 0 ? tolerance : dense::default_tolerance<T>(f_.plan().rows, f_.plan().cols);
-  }
-  dense::RankView<B, T>& view() {
-    if (!rank_) rank_.emplace(f_.queue(), f_.r_source());
-    return *rank_;
+    check(f_.attached(), ErrorCode::unavailable,
+          "no right-hand sides are attached: UpdatableQR::attach(b) comes first");
   }
   Solution<T> solve_d(const SolveOptions& options) {
     const dense::Temporary<B, T> y(f_.queue(), f_.k(), f_.d().cols);
@@ -205,21 +160,13 @@ class UpdatedStateOf final : public QRState<T> {
     if (k > 0) copy(f_.queue(), f_.r_source(), target.block(0, 0, k, target.cols), backend::Part::upper);
     if (target.rows > k) fill(f_.queue(), target.block(k, 0, target.rows - k, target.cols), T(0), T(0));
   }
-  Matrix<T> finish(const Mat& a) {
-    Matrix<T> out = dense::export_matrix<B, T>(f_.queue(), a, where_);
-    f_.queue().synchronize();
-    return out;
-  }
 
-  Memory where_;
   bool timed_ = false;
-  Core f_;
-  std::optional<dense::RankView<B, T>> rank_;
 };
 
 template <class B, class T>
-std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile,
-                                         Memory where) {
+std::unique_ptr<UpdatableState<T>> Updates<B, T>::take(dense::Factorization<B, T>& f,
+                                                       const plan::DeviceProfile& profile, Memory where) {
   using update::Updated, update::UpdatedWhole;
   if (f.plan().q == QForm::thin || f.plan().q == QForm::none)
     return std::make_unique<UpdatedStateOf<B, T, Updated<B, T>>>(f, profile, where);
@@ -234,9 +181,11 @@ std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const pl
 }
 
 template <class B, class T>
-std::unique_ptr<BatchUpdater<B, T>> make_batch_updater(const typename B::Queue& queue,
-                                                       const plan::DeviceProfile& profile) {
-  return std::make_unique<update::BatchUpdates<B, T>>(queue, profile);
+BatchUpdateReport Updates<B, T>::update(std::shared_ptr<update::BatchUpdates<B, T>>& updates,
+                                        dense::Factorization<B, T>& f, const plan::DeviceProfile& profile,
+                                        const update::BatchUpdateRequest<T>& request) {
+  if (!updates) updates = std::make_shared<update::BatchUpdates<B, T>>(f.queue(), profile);
+  return updates->update(f, request);
 }
 
 }  // namespace qrane::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way from a factorization to one that can be updated; instantiated in updates_cpu.cpp, updates_opencl.cpp and
-// updates_cuda.cpp, so that only these know src/update.
+// From a factorization to one that can be updated, and updates of batches. Defined in updated_engine.hpp and
+// instantiated in updates_cpu.cpp, updates_opencl.cpp and updates_cuda.cpp, so that the engines compile without
+// src/update.
 #pragma once
 
 #include <memory>
@@ -8,22 +9,21 @@
 #include "api/state.hpp"
 #include "dense/factorization.hpp"
 
+namespace qrane::update {
+template <class B, class T>
+class BatchUpdates;
+}
+
 namespace qrane::detail {
 
-/// A state with copies of f's factors; throws Error{unavailable} for forms that cannot be updated.
 template <class B, class T>
-std::unique_ptr<QRState<T>> make_updated(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile,
-                                         Memory where);
-
-/// Updates of batches: keeps the memory that one update leaves to the next.
-template <class B, class T>
-class BatchUpdater {
- public:
-  virtual ~BatchUpdater() = default;
-  virtual BatchUpdateReport update(dense::Factorization<B, T>& f, const BatchUpdateRequest<T>& request) = 0;
+struct Updates {
+  /// Takes f over. Throws Error{out_of_memory}; then f is as it was.
+  static std::unique_ptr<UpdatableState<T>> take(dense::Factorization<B, T>& f, const plan::DeviceProfile& profile,
+                                                 Memory where);
+  /// Updates every matrix of f; `updates` keeps the memory that one call leaves to the next, and is made by the first.
+  static BatchUpdateReport update(std::shared_ptr<update::BatchUpdates<B, T>>& updates, dense::Factorization<B, T>& f,
+                                  const plan::DeviceProfile& profile, const update::BatchUpdateRequest<T>& request);
 };
-template <class B, class T>
-std::unique_ptr<BatchUpdater<B, T>> make_batch_updater(const typename B::Queue& queue,
-                                                       const plan::DeviceProfile& profile);
 
 }  // namespace qrane::detail

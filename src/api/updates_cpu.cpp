@@ -3,14 +3,6 @@
 #include "cpu/whole.hpp"
 
 namespace qrane::detail {
-
-template std::unique_ptr<QRState<float>> make_updated(dense::Factorization<backend::Cpu, float>&,
-                                                      const plan::DeviceProfile&, Memory);
-template std::unique_ptr<QRState<double>> make_updated(dense::Factorization<backend::Cpu, double>&,
-                                                       const plan::DeviceProfile&, Memory);
-template std::unique_ptr<BatchUpdater<backend::Cpu, float>> make_batch_updater(const backend::Cpu::Queue&,
-                                                                               const plan::DeviceProfile&);
-template std::unique_ptr<BatchUpdater<backend::Cpu, double>> make_batch_updater(const backend::Cpu::Queue&,
-                                                                                const plan::DeviceProfile&);
-
+template struct Updates<backend::Cpu, float>;
+template struct Updates<backend::Cpu, double>;
 }  // namespace qrane::detail

@@ -42,8 +42,8 @@ struct WholePanels {
       : tile_rows(limits.max_block_rows <= tallest_tile ? limits.max_block_rows : 0), count(plan.count) {
     const Index k = std::min(plan.rows, plan.cols);
     for (Index col = 0; col < k; col += panels.back().cols) {
-      const Index end = std::min(k, (col / plan.block_cols + 1) * plan.block_cols);
-      const Index cols = std::min<Index>(plan.panel_cols, plan::widest_whole_panel(limits, plan.rows - col));
+      const Index end = std::min(k, (col / plan.expert.block_cols + 1) * plan.expert.block_cols);
+      const Index cols = std::min<Index>(plan.expert.panel_cols, plan::widest_whole_panel(limits, plan.rows - col));
       panels.push_back({col, std::min(cols, end - col)});
     }
     std::vector<backend::BlockTask> list;
@@ -86,8 +86,8 @@ struct HouseholderWorkspace {
 
   HouseholderWorkspace() = default;
   HouseholderWorkspace(Carver<B>& carver, const Plan& plan) {
-    const Index m = plan.rows, n = plan.cols, k = std::min(m, n), block = plan.block_cols;
-    if (plan.small) {
+    const Index m = plan.rows, n = plan.cols, k = std::min(m, n), block = plan.expert.block_cols;
+    if (plan.expert.small) {
       tau = carver.template matrix<T>(k, 1, plan.count);
       return;
     }

@@ -14,7 +14,8 @@
 #include <memory>
 #include <optional>
 
-#include "api/state.hpp"
+#include <qrane/qr.hpp>
+
 #include "dense/batch.hpp"
 #include "dense/blocked.hpp"
 #include "dense/cholesky_qr.hpp"
@@ -41,8 +42,8 @@ struct Pieces {
   Pieces() = default;
   Pieces(Carver<B>& carver, const Plan& plan, const std::optional<backend::DeviceMatrix<B, T>>& in_place,
          Results results) {
-    const Index m = plan.rows, n = plan.cols, k = std::min(m, n), batch = plan.count, b = plan.panel_cols,
-                block = plan.block_cols;
+    const Index m = plan.rows, n = plan.cols, k = std::min(m, n), batch = plan.count, b = plan.expert.panel_cols,
+                block = plan.expert.block_cols;
     if (results == Results::kept) {
       if (plan.q != QForm::implicit && plan.q != QForm::lapack) r_ = carver.template matrix<T>(k, n, batch);
       if (plan.q == QForm::thin) q_ = carver.template matrix<T>(m, k, batch);
@@ -50,12 +51,12 @@ struct Pieces {
     }
     if (plan.algorithm == Algorithm::cholesky_qr) {
       const Index t_elements =
-          std::max(schedule_of(plan, m, k).t_elements, schedule_of(plan, plan.sketch_rows, k).t_elements);
-      const bool early = starts_tree_early<B, T>(plan.passes, plan.sketch_rows);
+          std::max(schedule_of(plan, m, k).t_elements, schedule_of(plan, plan.expert.sketch_rows, k).t_elements);
+      const bool early = starts_tree_early<B, T>(plan.expert.passes, plan.expert.sketch_rows);
       cholesky_ = CholeskyWorkspace<B, T>(carver, m, n, t_elements, early);
       return;
     }
-    if (plan.absorbing_units > 0) {
+    if (plan.expert.absorbing_units > 0) {
       if (in_place) v_ = *in_place;
       const Index rows = AbsorbWorkspace<B, T>::chains(plan).triangles * n;
       absorbed_ = AbsorbWorkspace<B, T>(carver, plan, schedule_of(plan, rows, n).t_elements);
@@ -63,7 +64,7 @@ struct Pieces {
     }
     v_ = in_place ? *in_place : carver.template matrix<T>(m, n, batch);
     if (plan.algorithm == Algorithm::householder) {
-      if (!plan.small)
+      if (!plan.expert.small)
         t_ = carver.template matrix<T>(block, std::max<Index>((k + block - 1) / block, 1) * block, batch);
       householder_ = HouseholderWorkspace<B, T>(carver, plan);
     } else if (plan.algorithm == Algorithm::blocked) {
@@ -73,7 +74,7 @@ struct Pieces {
         t_elements = std::max(t_elements, schedule_of(plan, m - col, std::min(b, k - col)).t_elements);
       // W is as wide as what Q may be applied to in one go
       blocked_ = BlockedWorkspace<B, T>(carver, m, std::max(n, k), batch, b, block, t_elements,
-                                        PanelMethod{plan.passes, plan.guard_limit});
+                                        PanelMethod{plan.expert.passes, plan.expert.guard_limit});
     } else {
       t_ = carver.template matrix<T>(std::max<Index>(schedule_of(plan, m, k).t_elements, 1), 1);
     }
@@ -82,8 +83,9 @@ struct Pieces {
  private:
   static Schedule schedule_of(const Plan& plan, Index rows, Index cols) {
     // a panel of the blocked algorithm is a matrix of its own, with narrower panels where the device asks for them
-    const int panel_cols = plan.algorithm == Algorithm::blocked ? plan.inner : plan.panel_cols;
-    return make_schedule(rows, cols, plan.count, panel_cols, {plan.block_rows, plan.arity, plan.inner});
+    const int panel_cols = plan.algorithm == Algorithm::blocked ? plan.expert.inner : plan.expert.panel_cols;
+    return make_schedule(rows, cols, plan.count, panel_cols,
+                         {plan.expert.block_rows, plan.expert.arity, plan.expert.inner});
   }
 };
 
@@ -164,7 +166,7 @@ class Factorization : Pieces<B, T> {
       gemm(queue_, op, backend::Op::none, T(1), q_, copied, T(0), c);
       return;
     }
-    if (plan_.small)
+    if (plan_.expert.small)
       apply_small(queue_, backend::ApplySmall<B, T>{v_, householder_.tau, c, op});
     else if (plan_.algorithm == Algorithm::householder)
       apply_householder(queue_, whole_panels_, v_, t_, op, c, householder_);
@@ -194,8 +196,8 @@ class Factorization : Pieces<B, T> {
   /// 1 x k, contiguous, for every matrix of the batch: tau of the LAPACK-shaped reflectors, copied from the T factors'
   /// diagonals block by block.
   Mat tau_row() {
-    if (plan_.small) return {householder_.tau.data, 1, k(), 1, k(), plan_.count};
-    const Index b = plan_.block_cols;
+    if (plan_.expert.small) return {householder_.tau.data, 1, k(), 1, k(), plan_.count};
+    const Index b = plan_.expert.block_cols;
     tau_ = Buffer<B>(queue_, bytes_of(std::max<Index>(k() * plan_.count, 1), 1, 1, sizeof(T)));
     const Mat tau{tau_.template as<T>(), 1, k(), 1, k(), plan_.count};
     for (Index p = 0; p * b < k(); ++p) {
@@ -232,32 +234,33 @@ class Factorization : Pieces<B, T> {
   }
 
   void make_schedules() {
-    const TreeShape shape{plan_.block_rows, plan_.arity, plan_.inner};
+    const TreeShape shape{plan_.expert.block_rows, plan_.expert.arity, plan_.expert.inner};
     if (plan_.algorithm == Algorithm::householder) {
-      if (!plan_.small)
+      if (!plan_.expert.small)
         whole_panels_ = WholePanels<B>(queue_, plan_, queue_.limits(T{}), block_t_stride(), compact_t_stride());
     } else if (plan_.algorithm == Algorithm::blocked) {
-      blocked_schedule_ =
-          make_blocked_schedule<B, T>(queue_, plan_.rows, plan_.cols, plan_.count, plan_.panel_cols, plan_.block_cols,
-                                      shape, PanelMethod{plan_.passes, plan_.guard_limit});
+      blocked_schedule_ = make_blocked_schedule<B, T>(queue_, plan_.rows, plan_.cols, plan_.count,
+                                                      plan_.expert.panel_cols, plan_.expert.block_cols, shape,
+                                                      PanelMethod{plan_.expert.passes, plan_.expert.guard_limit});
     } else {
       const Index rows =
-          plan_.absorbing_units > 0 ? AbsorbWorkspace<B, T>::chains(plan_).triangles * plan_.cols : plan_.rows;
+          plan_.expert.absorbing_units > 0 ? AbsorbWorkspace<B, T>::chains(plan_).triangles * plan_.cols : plan_.rows;
       tree_ = std::make_unique<DeviceSchedule<B>>(
-          queue_, make_schedule(rows, plan_.cols, plan_.count, plan_.panel_cols, shape));
+          queue_, make_schedule(rows, plan_.cols, plan_.count, plan_.expert.panel_cols, shape));
     }
-    if (plan_.algorithm == Algorithm::cholesky_qr && starts_tree_early<B, T>(plan_.passes, plan_.sketch_rows))
+    if (plan_.algorithm == Algorithm::cholesky_qr &&
+        starts_tree_early<B, T>(plan_.expert.passes, plan_.expert.sketch_rows))
       (void)queue_.side();  // now: making one allocates
-    if (plan_.sketch_rows > 0) {
-      sketch_.rows = plan_.sketch_rows;
+    if (plan_.expert.sketch_rows > 0) {
+      sketch_.rows = plan_.expert.sketch_rows;
       sketch_.tree = std::make_unique<DeviceSchedule<B>>(
-          queue_, make_schedule(plan_.sketch_rows, plan_.cols, 1, plan_.panel_cols, shape));
+          queue_, make_schedule(plan_.expert.sketch_rows, plan_.cols, 1, plan_.expert.panel_cols, shape));
     }
   }
 
   /// Elements between two matrices' T factors, and between the places where a panel's T comes first; as carved.
   Index block_t_stride() const {
-    const Index b = plan_.block_cols;
+    const Index b = plan_.expert.block_cols;
     return b * b * std::max<Index>((k() + b - 1) / b, 1);
   }
   Index compact_t_stride() const {
@@ -272,22 +275,22 @@ class Factorization : Pieces<B, T> {
   /// all to be factored only 5 to 10 in 100.
   bool replays() const {
     constexpr Index most_cols = 256;
-    return plan_.algorithm == Algorithm::cholesky_qr || (plan_.count == 1 && !plan_.small && k() <= most_cols);
+    return plan_.algorithm == Algorithm::cholesky_qr || (plan_.count == 1 && !plan_.expert.small && k() <= most_cols);
   }
 
   void run_on(Queue& queue, const Mat& a) {
     if (plan_.algorithm == Algorithm::cholesky_qr) {
-      cholesky_qr(queue, *tree_, sketch_, a, r_, q_, {plan_.passes, plan_.guard_limit}, cholesky_);
+      cholesky_qr(queue, *tree_, sketch_, a, r_, q_, {plan_.expert.passes, plan_.expert.guard_limit}, cholesky_);
       return;
     }
-    if (plan_.absorbing_units > 0) return tsqr_absorbing(queue, plan_, *tree_, a, r_, q_, absorbed_);
-    if (plan_.small) {
+    if (plan_.expert.absorbing_units > 0) return tsqr_absorbing(queue, plan_, *tree_, a, r_, q_, absorbed_);
+    if (plan_.expert.small) {
       factor_small(queue, backend::FactorSmall<B, T>{a, v_, householder_.tau});
     } else if (!(a.data == v_.data)) {
       copy(queue, a, v_, backend::Part::all);
     }
     if (plan_.algorithm == Algorithm::householder) {
-      if (!plan_.small) householder(queue, whole_panels_, v_, t_, householder_);
+      if (!plan_.expert.small) householder(queue, whole_panels_, v_, t_, householder_);
     } else if (plan_.algorithm == Algorithm::blocked) {
       blocked(queue, blocked_schedule_, v_, t_, blocked_, plan_.q != QForm::none);
     } else {
@@ -304,7 +307,7 @@ class Factorization : Pieces<B, T> {
   }
 
   void form_on(Queue& queue, const Mat& out) {
-    if (plan_.small) {
+    if (plan_.expert.small) {
       apply_small(queue, backend::ApplySmall<B, T>{v_, householder_.tau, out, backend::Op::none, true});
     } else if (plan_.algorithm == Algorithm::householder) {
       fill(queue, out, T(0), T(1));

@@ -23,9 +23,8 @@ class PivotedFactorization {
     using detail::check;
     check(o.q != QForm::lapack && o.q != QForm::full, ErrorCode::invalid_argument,
           "pivoted_qr keeps Q as implicit, thin or none, not ", to_string(o.q));
-    check(!(o.tolerance != o.tolerance), ErrorCode::invalid_argument, "PivotOptions::tolerance is NaN");
     const Index k = std::min(rows, cols), steps = o.max_rank < 0 ? k : std::min(k, o.max_rank);
-    options_.tolerance = o.tolerance >= 0 ? o.tolerance : default_tolerance<T>(rows, cols);
+    options_.relative_tolerance = tolerance_or_default<T>(o.relative_tolerance, rows, cols);
     if (options_.pivoting == Pivoting::automatic)
       options_.pivoting = k > widest_exact_pivoting ? Pivoting::randomized : Pivoting::exact;
     if (rows > cols) {
@@ -44,7 +43,7 @@ class PivotedFactorization {
       factor_first(a);
       copy(queue_, first_->r_source(), small_->a(), backend::Part::upper);
     }
-    small_->run(options_.tolerance, options_.truncate);
+    small_->run(options_.relative_tolerance, options_.truncate);
   }
 
   Index rows() const { return rows_; }
@@ -52,7 +51,7 @@ class PivotedFactorization {
   Index rank() { return std::min(small_->rank(), kept()); }
   Index kept() { return small_->kept(); }
   Pivoting pivoting() const { return options_.pivoting; }
-  double tolerance() { return options_.tolerance * small_->first_diagonal(); }
+  double absolute_tolerance() { return options_.relative_tolerance * small_->first_diagonal(); }
   const std::vector<std::int32_t>& columns() { return small_->columns(); }
   Queue& queue() { return queue_; }
 
@@ -89,7 +88,7 @@ class PivotedFactorization {
     check_view("b", b);
     detail::check(b.rows == rows_, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ", rows_);
     need_q();
-    const double tolerance = options.tolerance >= 0 ? options.tolerance : options_.tolerance;
+    const double tolerance = options.relative_tolerance >= 0 ? options.relative_tolerance : options_.relative_tolerance;
     Solution<T> out;
     out.full = std::min(rows_, cols_);
     out.rank = small_->rank_at(tolerance);

@@ -27,11 +27,13 @@ void check_view(const char* name, const MatrixView<T>& v) {
   check(v.cols >= 0, code, name, ": cols must not be negative, got ", v.cols);
   const bool row_major = v.layout == Layout::row_major;
   const Index least = row_major ? v.cols : v.rows;
-  check(v.ld >= least || v.rows == 0 || v.cols == 0, code, name, ": leading dimension ld = ", v.ld, " is smaller than ",
-        row_major ? "cols = " : "rows = ", least);
+  check(
+      v.ld >= least || v.rows == 0 || v.cols == 0, code, name, ": leading dimension ld = ", v.ld, " is smaller than ",
+      row_major ? "cols = " : "rows = ", least,
+      !row_major && v.ld == v.cols ? "; for row-major data name Layout::row_major, or take MatrixView::row_major" : "");
   const Index outer = std::max<Index>(1, row_major ? v.rows : v.cols);
-  check(backend::addressable(v.ld, outer, 1, sizeof(T)), code, name, ": a ",
-        v.rows, " x ", v.cols, " matrix with ld = ", v.ld, " overflows 64-bit sizes");
+  check(backend::addressable(v.ld, outer, 1, sizeof(T)), code, name, ": a ", v.rows, " x ", v.cols,
+        " matrix with ld = ", v.ld, " overflows 64-bit sizes");
   const bool somewhere = v.data || (v.buffer && v.memory == Memory::device);
   check(somewhere || v.rows == 0 || v.cols == 0, code, name, ": data is null for a ", v.rows, " x ", v.cols, " matrix");
 }

@@ -37,8 +37,8 @@ struct AbsorbWorkspace {
   /// What the kernels leave of `rows` rows (of the matrix); nothing where the plan goes by steps.
   static backend::Chains chains(const Plan& plan) { return chains(plan, plan.rows); }
   static backend::Chains chains(const Plan& plan, Index rows) {
-    if (plan.absorbing_units == 0) return {};
-    return absorb_chains(B{}, T{}, rows, plan.cols, plan.q == QForm::thin, plan.absorbing_units);
+    if (plan.expert.absorbing_units == 0) return {};
+    return absorb_chains(B{}, T{}, rows, plan.cols, plan.q == QForm::thin, plan.expert.absorbing_units);
   }
 };
 

@@ -35,12 +35,13 @@ double panel_elements(double m, double k, double width) {
 
 Cost predict(const Plan& p) {
   const double m = static_cast<double>(p.rows), n = static_cast<double>(p.cols), k = std::min(m, n);
-  const double size = p.scalar_bytes, panel = std::max(p.panel_cols, 1), block = std::max(p.block_cols, 1);
+  const double size = p.scalar_bytes, panel = std::max(p.expert.panel_cols, 1),
+               block = std::max(p.expert.block_cols, 1);
   const bool explicit_q = p.q == QForm::thin || p.q == QForm::full;
   const double q_cols = p.q == QForm::full ? m : k;  // k reflectors on the columns that each of them reaches
   const double form_q = explicit_q ? 4 * m * q_cols * k - 2 * (m + q_cols) * k * k + 4 * k * k * k / 3 : 0;
   Cost c;
-  if (p.absorbing_units > 0) {  // A is read once for R, and read again and Q written once for thin Q
+  if (p.expert.absorbing_units > 0) {  // A is read once for R, and read again and Q written once for thin Q
     const bool thin = p.q == QForm::thin;
     c.flops = 2 * m * n * n * (thin ? 3 : 1);
     c.bytes = size * m * n * (thin ? 3 : 1);
@@ -62,15 +63,16 @@ Cost predict(const Plan& p) {
     }
     case Algorithm::householder: {  // panels also read the rest of their block twice and write it once
       const double panels = panel_elements(m, k, panel), rest = panels * (block / panel - 1) / 2;
-      c.flops = qr_flops(m, n) + (p.small ? 0 : panels * (panel + block)) + form_q;
-      c.bytes = p.small ? size * (2 * m * n + (explicit_q ? 2 * m * q_cols : 0))
-                        : size * (3 * panels + 3 * rest + 3 * trailing_elements(m, n, k, block) +
-                                  (explicit_q ? 3 * m * q_cols : 0));
+      c.flops = qr_flops(m, n) + (p.expert.small ? 0 : panels * (panel + block)) + form_q;
+      c.bytes = p.expert.small ? size * (2 * m * n + (explicit_q ? 2 * m * q_cols : 0))
+                               : size * (3 * panels + 3 * rest + 3 * trailing_elements(m, n, k, block) +
+                                         (explicit_q ? 3 * m * q_cols : 0));
       break;
     }
     default: {
       // heads of all levels together, as a share of the leaves' rows
-      const double heads = panel / std::max<double>(static_cast<double>(p.block_rows), 1) * p.arity / (p.arity - 1.0);
+      const double heads = panel / std::max<double>(static_cast<double>(p.expert.block_rows), 1) * p.expert.arity /
+                           (p.expert.arity - 1.0);
       c.flops = (qr_flops(m, n) + form_q) * (1 + heads);
       const double factored = panel_elements(m, k, panel), updated = trailing_elements(m, n, k, panel);
       c.bytes = size * 2 * (factored + updated) * (1 + heads);

@@ -63,23 +63,23 @@ std::string Plan::explain() const {
   switch (algorithm) {
     case Algorithm::tsqr:
       out << ": one panel of all columns, rows reduced by a tree";
-      if (absorbing_units > 0)
-        out << " over flat trees, one for every warp of " << absorbing_units << " multiprocessors";
+      if (expert.absorbing_units > 0)
+        out << " over flat trees, one for every warp of " << expert.absorbing_units << " multiprocessors";
       break;
     case Algorithm::caqr: out << ": panels by TSQR, each applied to the trailing matrix through its tree"; break;
     case Algorithm::blocked:
-      out << ": panels by " << (passes > 0 ? "guarded Cholesky QR" : "TSQR")
+      out << ": panels by " << (expert.passes > 0 ? "guarded Cholesky QR" : "TSQR")
           << ", Householder vectors rebuilt, trailing matrix by two products";
       break;
     case Algorithm::cholesky_qr:
-      out << ": one pass over a Gram matrix in double; on the device, a condition bound above " << guard_limit
+      out << ": one pass over a Gram matrix in double; on the device, a condition bound above " << expert.guard_limit
           << " calls for a second pass";
-      if (sketch_rows > 0) out << ", a hopeless one for a sketch of " << sketch_rows << " rows before it";
+      if (expert.sketch_rows > 0) out << ", a hopeless one for a sketch of " << expert.sketch_rows << " rows before it";
       out << ", and what that leaves far from orthonormal goes to caqr";
       break;
     case Algorithm::householder:
-      out << (small ? ": each matrix whole, in one launch"
-                    : ": panels by one block each, no tree, trailing matrix by products");
+      out << (expert.small ? ": each matrix whole, in one launch"
+                           : ": panels by one block each, no tree, trailing matrix by products");
       break;
     case Algorithm::automatic: break;
   }
@@ -87,18 +87,18 @@ std::string Plan::explain() const {
   if (!tuning.empty()) out << "\ntuned: " << tuning;
   if (algorithm != Algorithm::householder) {
     const Index height = std::max<Index>(rows, 1);
-    Index heads = std::max<Index>(1, (height + block_rows - 1) / std::max<Index>(block_rows, 1));
-    out << "\ntree: leaves of " << block_rows << " rows, " << arity << " triangles a node";
+    Index heads = std::max<Index>(1, (height + expert.block_rows - 1) / std::max<Index>(expert.block_rows, 1));
+    out << "\ntree: leaves of " << expert.block_rows << " rows, " << expert.arity << " triangles a node";
     out << "; " << heads;
     while (heads > 1) {
-      heads = (heads + arity - 1) / std::max(arity, 2);
+      heads = (heads + expert.arity - 1) / std::max(expert.arity, 2);
       out << " -> " << heads;
     }
     out << " blocks in the first panel";
   }
-  out << "\npanels: " << panel_cols << " columns, compact WY groups of " << inner;
-  if (algorithm == Algorithm::blocked || (algorithm == Algorithm::householder && !small))
-    out << ", trailing matrix updated by " << block_cols << " columns at a time";
+  out << "\npanels: " << expert.panel_cols << " columns, compact WY groups of " << expert.inner;
+  if (algorithm == Algorithm::blocked || (algorithm == Algorithm::householder && !expert.small))
+    out << ", trailing matrix updated by " << expert.block_cols << " columns at a time";
   out << "\n";
   out << "workspace: " << workspace_bytes << " bytes\n";
   const plan::Cost cost = plan::predict(*this);

@@ -78,13 +78,14 @@ Choice choose(const DeviceProfile& device, const tuning::QRTuning& t, const Plan
 void check_options(const Plan& p, const Options& o, const DeviceProfile& device) {
   using detail::check;
   constexpr auto code = ErrorCode::invalid_argument;
-  check(o.block_rows >= 0, code, "Options::block_rows must not be negative, got ", o.block_rows);
-  check(o.arity == 0 || o.arity >= 2, code, "Options::arity must be at least 2, got ", o.arity);
-  check(o.panel_cols >= 0, code, "Options::panel_cols must not be negative, got ", o.panel_cols);
-  check(o.panel_cols <= device.limits.max_panel_cols, code, "Options::panel_cols is at most ",
-        device.limits.max_panel_cols, " on this device, got ", o.panel_cols);
-  check(o.block_rows <= device.limits.max_block_rows, code, "Options::block_rows is at most ",
-        device.limits.max_block_rows, " on this device, got ", o.block_rows);
+  check(o.expert.block_rows >= 0, code, "ExpertOptions::block_rows must not be negative, got ", o.expert.block_rows);
+  check(o.expert.arity == 0 || o.expert.arity >= 2, code, "ExpertOptions::arity must be at least 2, got ",
+        o.expert.arity);
+  check(o.expert.panel_cols >= 0, code, "ExpertOptions::panel_cols must not be negative, got ", o.expert.panel_cols);
+  check(o.expert.panel_cols <= device.limits.max_panel_cols, code, "ExpertOptions::panel_cols is at most ",
+        device.limits.max_panel_cols, " on this device, got ", o.expert.panel_cols);
+  check(o.expert.block_rows <= device.limits.max_block_rows, code, "ExpertOptions::block_rows is at most ",
+        device.limits.max_block_rows, " on this device, got ", o.expert.block_rows);
   if (p.algorithm == Algorithm::cholesky_qr) {
     check(p.q == QForm::none || p.q == QForm::thin, code, "cholesky_qr gives R or thin Q, not QForm::", to_string(p.q));
     check(p.rows >= p.cols, code, "cholesky_qr needs rows >= cols, got ", p.rows, " x ", p.cols);
@@ -99,9 +100,9 @@ void check_options(const Plan& p, const Options& o, const DeviceProfile& device)
         "householder takes matrices of at most ",
         device.limits.whole_panel_elements > 0 ? device.limits.whole_panel_rows : device.limits.max_block_rows,
         " rows on this device, got ", p.rows, "; use blocked");
-  check(o.panel_kind != PanelKind::cholesky || (p.algorithm == Algorithm::blocked && p.count == 1), code,
+  check(o.expert.panel_kind != PanelKind::cholesky || (p.algorithm == Algorithm::blocked && p.count == 1), code,
         "PanelKind::cholesky is for blocked and one matrix, not ", to_string(p.algorithm), " and a batch of ", p.count);
-  check(o.panel_kind != PanelKind::cholesky || device.limits.has_double, ErrorCode::unavailable,
+  check(o.expert.panel_kind != PanelKind::cholesky || device.limits.has_double, ErrorCode::unavailable,
         "PanelKind::cholesky needs a device with double precision");
   if (p.algorithm == Algorithm::tsqr) {
     const Index k = std::min(p.rows, p.cols);
@@ -112,25 +113,25 @@ void check_options(const Plan& p, const Options& o, const DeviceProfile& device)
 
 /// How far one pass of Cholesky QR is trusted (docs/numerics.md), and what comes after it.
 void plan_guard(Plan& p, bool panels) {
-  const Index n = panels ? p.panel_cols : p.cols;
+  const Index n = panels ? p.expert.panel_cols : p.cols;
   if (p.scalar_bytes == 4) {
     // Double Gram: R alone to 1e7 (Yamazaki, Tomov, Dongarra 2015). An explicit Q from one pass loses kappa^2 * 2^-53:
     // 2e5 keeps that near float's own rounding, and 5e4 near that of one panel among many, which has no second pass.
-    p.guard_limit = panels ? 5e4 : p.q == QForm::thin ? 2e5 : 1e7;
-    p.passes = panels ? 1 : 2;
+    p.expert.guard_limit = panels ? 5e4 : p.q == QForm::thin ? 2e5 : 1e7;
+    p.expert.passes = panels ? 1 : 2;
   } else {
     // Nearly orthonormal columns, whose bound is n at least: ‖R̂^-1‖_2^2 <= bound^2 / n - (n - 1)^2 / n <= n + 12, and
     // that times the Gram matrix's relative rounding is what Q loses of its orthogonality.
     const auto cols = static_cast<double>(n);
-    p.guard_limit = std::sqrt(cols * (2 * cols + 10));
-    p.passes = 2;
+    p.expert.guard_limit = std::sqrt(cols * (2 * cols + 10));
+    p.expert.passes = 2;
     // 4 n rows embed many columns well enough, 8 n rows few; more of them keep a wide device busy, at no cost beside
     // reading A
     constexpr Index busy = 1 << 18, many = 512;
     const Index enough = std::clamp(many, 4 * n, 8 * n);
     const Index rows = std::max({enough, std::min(busy / std::max<Index>(n, 1), p.rows / 16), Index{1}});
-    if (!panels && p.rows >= 32 * n) p.sketch_rows = (rows + 31) / 32 * 32;
-    if (p.sketch_rows > p.rows) p.sketch_rows = 0;
+    if (!panels && p.rows >= 32 * n) p.expert.sketch_rows = (rows + 31) / 32 * 32;
+    if (p.expert.sketch_rows > p.rows) p.expert.sketch_rows = 0;
   }
 }
 
@@ -144,16 +145,17 @@ bool fits_small(const backend::Limits& limits, Index rows, Index cols) {
 /// where the whole matrix is little wider, since the block's own panels are the slower part.
 void plan_householder(Plan& p, const DeviceProfile& device, const tuning::QRTuning& tuned, const Options& options) {
   const Index k = std::min(p.rows, p.cols);
-  p.small = options.panel_cols == 0 && fits_small(device.limits, p.rows, p.cols);
-  const Index wished = p.small                  ? std::max<Index>(k, 1)
-                       : options.panel_cols > 0 ? options.panel_cols
-                                                : std::min<Index>(tuned.inner, device.limits.max_panel_cols);
-  p.panel_cols = static_cast<int>(std::clamp<Index>(wished, 1, std::max<Index>(k, 1)));
-  p.inner = p.panel_cols;
-  const Index block = std::max<Index>(tuned.batch_block_cols / p.panel_cols, 1) * p.panel_cols;
-  p.block_cols = static_cast<int>(std::clamp<Index>(block, p.panel_cols, std::max<Index>(k, p.panel_cols)));
-  p.block_rows = std::max<Index>(p.rows, 1);
-  p.arity = 2;
+  p.expert.small = options.expert.panel_cols == 0 && fits_small(device.limits, p.rows, p.cols);
+  const Index wished = p.expert.small                  ? std::max<Index>(k, 1)
+                       : options.expert.panel_cols > 0 ? options.expert.panel_cols
+                                                       : std::min<Index>(tuned.inner, device.limits.max_panel_cols);
+  p.expert.panel_cols = static_cast<int>(std::clamp<Index>(wished, 1, std::max<Index>(k, 1)));
+  p.expert.inner = p.expert.panel_cols;
+  const Index block = std::max<Index>(tuned.batch_block_cols / p.expert.panel_cols, 1) * p.expert.panel_cols;
+  p.expert.block_cols =
+      static_cast<int>(std::clamp<Index>(block, p.expert.panel_cols, std::max<Index>(k, p.expert.panel_cols)));
+  p.expert.block_rows = std::max<Index>(p.rows, 1);
+  p.expert.arity = 2;
 }
 
 }  // namespace
@@ -183,37 +185,42 @@ Plan make_plan(const DeviceProfile& device, Index rows, Index cols, Index count,
     plan_householder(p, device, tuned, options);
     return p;
   }
-  const bool cholesky_panels = p.algorithm == Algorithm::blocked && options.panel_kind != PanelKind::tree &&
-                               (options.panel_kind == PanelKind::cholesky || (tuned.cholesky_panels && p.count == 1)) &&
-                               device.limits.has_double;
+  const bool cholesky_panels =
+      p.algorithm == Algorithm::blocked && options.expert.panel_kind != PanelKind::tree &&
+      (options.expert.panel_kind == PanelKind::cholesky || (tuned.cholesky_panels && p.count == 1)) &&
+      device.limits.has_double;
   const bool blocked = p.algorithm == Algorithm::blocked;
   const bool cached = tuned.block_bytes > 0;  // leaves are sized for a cache, and panels as wide as the matrix allowed
   const Index widest = p.algorithm == Algorithm::tsqr ? k
                        : blocked ? (cholesky_panels ? tuned.cholesky_panel_cols : tuned.blocked_panel_cols)
                        : cached && k <= max_panel ? k
                                                   : tuned.panel_cols;
-  const Index wished = options.panel_cols > 0 && p.algorithm != Algorithm::tsqr ? options.panel_cols : widest;
-  p.panel_cols = static_cast<int>(std::clamp<Index>(wished, 1, std::max<Index>(k, 1)));
-  p.block_cols = static_cast<int>(std::min<Index>(tuned.block_cols, std::max<Index>(k, 1)) + p.panel_cols - 1) /
-                 p.panel_cols * p.panel_cols;
+  const Index wished =
+      options.expert.panel_cols > 0 && p.algorithm != Algorithm::tsqr ? options.expert.panel_cols : widest;
+  p.expert.panel_cols = static_cast<int>(std::clamp<Index>(wished, 1, std::max<Index>(k, 1)));
+  p.expert.block_cols =
+      static_cast<int>(std::min<Index>(tuned.block_cols, std::max<Index>(k, 1)) + p.expert.panel_cols - 1) /
+      p.expert.panel_cols * p.expert.panel_cols;
   // the kernels of a device with narrow panels take one compact-WY group per panel
-  const int narrow = std::min(p.panel_cols, device.limits.max_panel_cols);
-  p.inner = cached ? std::min(tuned.inner, narrow) : narrow;
-  if (!blocked && !cached) p.panel_cols = narrow;
-  const Index tree_cols = blocked ? p.inner : p.panel_cols;  // of the trees; a wider panel of blocked has several
+  const int narrow = std::min(p.expert.panel_cols, device.limits.max_panel_cols);
+  p.expert.inner = cached ? std::min(tuned.inner, narrow) : narrow;
+  if (!blocked && !cached) p.expert.panel_cols = narrow;
+  const Index tree_cols =
+      blocked ? p.expert.inner : p.expert.panel_cols;  // of the trees; a wider panel of blocked has several
   Index leaf = cached ? tuned.block_bytes / (tree_cols * scalar_bytes) : tuned.min_block_rows;
   leaf = std::max({leaf, tuned.min_block_rows, tuned.min_rows_per_col * tree_cols});
-  p.block_rows = options.block_rows > 0 ? options.block_rows : std::min<Index>(leaf, device.limits.max_block_rows);
-  p.block_rows = std::max<Index>(p.block_rows, 2 * tree_cols);  // a leaf must shrink what it is given
+  p.expert.block_rows =
+      options.expert.block_rows > 0 ? options.expert.block_rows : std::min<Index>(leaf, device.limits.max_block_rows);
+  p.expert.block_rows = std::max<Index>(p.expert.block_rows, 2 * tree_cols);  // a leaf must shrink what it is given
   const Index most_heads = device.limits.max_block_rows / tree_cols;
-  const Index arity = options.arity > 0 ? options.arity
-                      : cached          ? tuned.arity
-                                        : std::max<Index>(tuned.arity, tuned.min_block_rows / tree_cols);
-  p.arity = static_cast<int>(std::clamp<Index>(arity, 2, std::max<Index>(2, most_heads)));
-  const bool own_tree = options.block_rows == 0 && options.arity == 0;  // none that the user asked for
+  const Index arity = options.expert.arity > 0 ? options.expert.arity
+                      : cached                 ? tuned.arity
+                                               : std::max<Index>(tuned.arity, tuned.min_block_rows / tree_cols);
+  p.expert.arity = static_cast<int>(std::clamp<Index>(arity, 2, std::max<Index>(2, most_heads)));
+  const bool own_tree = options.expert.block_rows == 0 && options.expert.arity == 0;  // none that the user asked for
   if (p.algorithm == Algorithm::tsqr && (p.q == QForm::none || p.q == QForm::thin) && own_tree && count == 1 &&
       rows >= cols && cols > 0 && cols <= (p.q == QForm::thin ? device.limits.max_formed : device.limits.max_absorbed))
-    p.absorbing_units = device.limits.units;
+    p.expert.absorbing_units = device.limits.units;
   if (p.algorithm == Algorithm::cholesky_qr || cholesky_panels) plan_guard(p, cholesky_panels);
   return p;
 }

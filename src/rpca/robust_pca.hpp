@@ -44,7 +44,8 @@ class Iteration {
         profile_(profile),
         options_(options),
         way_(choose_way(queue_, cols)),
-        work(queue_, rows, cols, way_ == Way::host ? 0 : small_svd_work(queue_, cols), scratch_bytes(way_, rows, cols)) {}
+        work(queue_, rows, cols, way_ == Way::host ? 0 : small_svd_work(queue_, cols),
+             scratch_bytes(way_, rows, cols)) {}
 
   /// Runs to the end; work.m holds M. Results are in low_rank() and sparse().
   void run(RobustPca<T>& result) {
@@ -185,7 +186,7 @@ class Iteration {
       const double mu = mu_;
       update();
       const double residual = std::sqrt(read(work.residual)) / (norm_ > 0 ? norm_ : 1);
-      const bool converged = residual <= options_.tolerance && settled(threshold.values);
+      const bool converged = residual <= options_.relative_tolerance && settled(threshold.values);
       if (!report(result, i, mu, residual, threshold.rank(), converged)) break;
     }
   }
@@ -200,7 +201,7 @@ class Iteration {
       change += moved * moved;
     }
     before_ = values;
-    return std::sqrt(change) <= options_.tolerance * norm_;
+    return std::sqrt(change) <= options_.relative_tolerance * norm_;
   }
 
   /// L from X and the projector; S, Y, the next X and mu; the residual's square.
@@ -294,7 +295,7 @@ class Iteration {
 
   bool gram_is_enough(double tau) const {
     if (options_.algorithm != Algorithm::automatic) return false;
-    const double wanted = std::max<double>(options_.tolerance, std::numeric_limits<T>::epsilon());
+    const double wanted = std::max<double>(options_.relative_tolerance, std::numeric_limits<T>::epsilon());
     return !std::isfinite(tau) || 0x1p-52 * norm_ <= 0.05 * wanted * tau;  // norm_ is no less than X's sigma_1, nearly
   }
 
@@ -320,7 +321,7 @@ class Iteration {
     verdict.running = work.running;
     verdict.n = work.m.cols;
     verdict.norm = norm_;
-    verdict.tolerance = options_.tolerance;
+    verdict.tolerance = options_.relative_tolerance;
     verdict.settle = options_.method == RobustPcaMethod::alternating;
     robust_pca_verdict(queue, verdict);
   }
@@ -368,7 +369,8 @@ class Iteration {
 inline void check_options(const RobustPcaOptions& o) {
   using detail::check;
   constexpr auto code = ErrorCode::invalid_argument;
-  check(o.tolerance >= 0, code, "RobustPcaOptions::tolerance must not be negative, got ", o.tolerance);
+  check(o.relative_tolerance >= 0, code, "RobustPcaOptions::relative_tolerance must not be negative, got ",
+        o.relative_tolerance);
   check(o.max_iterations > 0, code, "RobustPcaOptions::max_iterations must be positive, got ", o.max_iterations);
   check(o.lambda_multiplier > 0, code, "RobustPcaOptions::lambda_multiplier must be positive, got ",
         o.lambda_multiplier);

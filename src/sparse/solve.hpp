@@ -74,9 +74,9 @@ class Solves : public FactorUses<T> {
   /// min ‖A x - b‖: R x = Qᵀ b, or without Q by corrected semi-normal equations, Rᵀ R x = Sᵀ b, then once more for the
   /// residual (Björck, "Stability analysis of the method of seminormal equations for linear least squares problems",
   /// 1987).
-  SparseSolution<T> solve(MatrixView<const T> b) final {
+  Solution<T> solve(MatrixView<const T> b) final {
     const bool q = factors().options().keep_q;
-    SparseSolution<T> solution = start();
+    Solution<T> solution = start();
     auto x = side().output(symbolic().cols, b.cols, b.memory);
     side().in_groups(b.cols, {.r = true, .rt = !q, .q = q}, [&](Index first, auto& g) {
       const auto user = side().user(columns_of(b, first, g.cols));
@@ -107,8 +107,8 @@ class Solves : public FactorUses<T> {
     return solution;
   }
 
-  SparseSolution<T> solve_riding(Memory where) final {
-    SparseSolution<T> solution = start();
+  Solution<T> solve_riding(Memory where) final {
+    Solution<T> solution = start();
     const Index cols = side().riding_cols();
     auto x = side().output(symbolic().cols, cols, where);
     side().in_groups(cols, {.r = true}, [&](Index first, auto& g) {
@@ -122,8 +122,8 @@ class Solves : public FactorUses<T> {
   }
 
   /// The solution of Aᵀ x = b of least norm: x = Q [y; 0], Rᵀ y = b.
-  SparseSolution<T> solve_transposed(MatrixView<const T> b) final {
-    SparseSolution<T> solution = start();
+  Solution<T> solve_transposed(MatrixView<const T> b) final {
+    Solution<T> solution = start();
     auto x = side().output(symbolic().rows, b.cols, b.memory);
     side().in_groups(b.cols, {.r = true, .rt = true, .q = true}, [&](Index first, auto& g) {
       const auto user = side().user(columns_of(b, first, g.cols));
@@ -146,8 +146,8 @@ class Solves : public FactorUses<T> {
   const Factors<T>& factors() { return side().factors(); }
   const Symbolic& symbolic() { return factors().symbolic(); }
 
-  SparseSolution<T> start() {
-    SparseSolution<T> solution;
+  Solution<T> start() {
+    Solution<T> solution;
     solution.rank = factors().rank();
     solution.full = std::min(symbolic().rows, symbolic().cols);
     return solution;

@@ -28,10 +28,10 @@ class FactorUses {
   // As qrane::sparse::Factor has them; the callers have checked shapes. Throw Error{out_of_memory} before anything of
   // the user's is written.
   virtual void apply(backend::Op op, MatrixView<T> c) = 0;
-  virtual SparseSolution<T> solve(MatrixView<const T> b) = 0;
-  virtual SparseSolution<T> solve_transposed(MatrixView<const T> b) = 0;
+  virtual Solution<T> solve(MatrixView<const T> b) = 0;
+  virtual Solution<T> solve_transposed(MatrixView<const T> b) = 0;
   /// From the right-hand sides that the factorization carried along; without norms.
-  virtual SparseSolution<T> solve_riding(Memory where) = 0;
+  virtual Solution<T> solve_riding(Memory where) = 0;
 };
 
 }  // namespace qrane::sparse

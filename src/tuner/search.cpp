@@ -24,8 +24,10 @@ std::optional<std::int64_t> value_of(const QRTuning& tuning, const std::string& 
 }
 
 bool same_work(const Plan& a, const Plan& b) {
-  return a.algorithm == b.algorithm && a.panel_cols == b.panel_cols && a.block_cols == b.block_cols &&
-         a.inner == b.inner && a.block_rows == b.block_rows && a.arity == b.arity && a.passes == b.passes;
+  return a.algorithm == b.algorithm && a.expert.panel_cols == b.expert.panel_cols &&
+         a.expert.block_cols == b.expert.block_cols && a.expert.inner == b.expert.inner &&
+         a.expert.block_rows == b.expert.block_rows && a.expert.arity == b.expert.arity &&
+         a.expert.passes == b.expert.passes;
 }
 
 class Descent {

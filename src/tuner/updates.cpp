@@ -87,18 +87,18 @@ class Constants {
     return 2 * order * order * order / (std::max(alone, ms / 4) * 1e6);
   }
 
-  double rows_in(QR<T>& f, Index n, Index p, int block) {
+  double rows_in(UpdatableQR<T>& f, Index n, Index p, int block) {
     const Matrix<T> u = filled(p, n);
-    UpdateOptions<T> options;
+    UpdateOptions options;
     options.method = UpdateMethod::orthogonal;
     options.block_cols = block;
     f.time_updates(true);
-    return fastest(7, [&] { return f.insert_rows(f.rows(), u.view(), {}, options).measured_ms; });
+    return fastest(7, [&] { return f.insert_rows(f.rows(), u, options).measured_ms; });
   }
   double rows_in_r(Index n, Index block) {
     Options options;
     options.q = QForm::none;
-    QR<T> f = qr<T>(context_, filled(2 * n, n).view(), options);
+    UpdatableQR<T> f = updatable_qr(context_, filled(2 * n, n), options);
     const double ms = rows_in(f, n, carry, static_cast<int>(block));
     note(detail::concat(carry, " rows into R of ", n, " columns, windows of ", block), ms);
     return ms;
@@ -108,7 +108,7 @@ class Constants {
     const Index n = 256, m = gpu_ ? 200000 : 8000;
     Options options;
     options.q = QForm::thin;
-    QR<T> f = qr<T>(context_, filled(m, n).view(), options);
+    UpdatableQR<T> f = updatable_qr(context_, filled(m, n), options);
     const double ms = rows_in(f, n, wide, 0), windows = static_cast<double>(n / wide);
     note(detail::concat(wide, " rows into a thin Q of ", m, " x ", n), ms);
     const double rest = ms - static_cast<double>(n) * column - (windows + 4) * step;

@@ -22,7 +22,6 @@
 #include <tuple>
 #include <vector>
 
-#include "api/updates.hpp"
 #include "dense/batch_io.hpp"
 #include "update/request.hpp"
 #include "update/rows_without_q.hpp"
@@ -33,16 +32,16 @@ namespace qrane::update {
 using backend::takes_batch_update;
 
 template <class B, class T>
-class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
+class BatchUpdates {
  public:
   using F = dense::Factorization<B, T>;
   using Mat = backend::DeviceMatrix<B, T>;
-  using Request = qrane::detail::BatchUpdateRequest<T>;
+  using Request = BatchUpdateRequest<T>;
 
   BatchUpdates(const typename B::Queue& queue, const plan::DeviceProfile& profile) : queue_(queue), profile_(profile) {}
 
   /// f becomes the factorizations of the changed matrices; as it was where this throws.
-  BatchUpdateReport update(F& f, const Request& r) override {
+  BatchUpdateReport update(F& f, const Request& r) {
     const Plan& plan = f.plan();
     check(plan, r);
     BatchUpdateReport report;
@@ -108,7 +107,8 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     const Batch kept(queue_, m - p, s, count), r(queue_, s, n, count), factor(queue_, out.k(), s, count),
         product(queue_, out.k(), n, count);
     if (k > 0) copy(queue_, f.q().block(0, 0, k, s), kept.matrices.block(0, 0, k, s), Part::all);
-    if (m > k + p) copy(queue_, f.q().block(k + p, 0, m - k - p, s), kept.matrices.block(k, 0, m - k - p, s), Part::all);
+    if (m > k + p)
+      copy(queue_, f.q().block(k + p, 0, m - k - p, s), kept.matrices.block(k, 0, m - k - p, s), Part::all);
     F& small = factored(kept.matrices, QForm::thin);
     copy(queue_, f.r_source(), r.matrices, Part::upper);
     copy(queue_, small.r_source(), factor.matrices, Part::upper);
@@ -140,7 +140,7 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
         r(queue_, n + p, n, count), rest(queue_, n, n, count);
     transpose(queue_, u, w.matrices);
     trsm(queue_, backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1),
-                f.r_source(), w.matrices);
+         f.r_source(), w.matrices);
     fill(queue_, gram.matrices, T(0), T(1));
     gemm(queue_, Op::transpose, Op::none, T(-1), w.matrices, w.matrices, T(1), gram.matrices);
     copy(queue_, w.matrices, g.matrices.block(0, 0, n, p), Part::all);
@@ -182,12 +182,12 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
   void check(const Plan& plan, const Request& r) const {
     using qrane::detail::check;
     constexpr auto bad = ErrorCode::invalid_argument;
-    const UpdateOptions<T>& o = r.options;
+    const UpdateOptions& o = r.options;
     check(plan.q == QForm::thin || plan.q == QForm::none, ErrorCode::unavailable,
           "batches are updated with QForm::thin or none, not ", to_string(plan.q));
     check(o.method == UpdateMethod::automatic, ErrorCode::unavailable,
           "updates of batches have one method, and take no ", to_string(o.method));
-    qrane::detail::UpdateRequest<T> one{r.change, r.k, r.p, {}, {}, {}, {}};
+    UpdateRequest<T> one{r.change, r.k, r.p};
     check_place(one, {plan.rows, plan.cols, 0, plan.q});
     dense::check_batch("the block", r.block);
     const bool needs_block =
@@ -226,8 +226,7 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
   static bool empty(const F& f) { return f.plan().count == 0 || f.k() == 0; }
 
   /// `out` of f in one launch, where the backend has that and the matrices are small enough.
-  bool in_one_launch(F& f, Change change, Index k,
-                     Index p, const Mat& u, F& out) {
+  bool in_one_launch(F& f, Change change, Index k, Index p, const Mat& u, F& out) {
     using Task = backend::BatchUpdate<B, T>;
     const Plan &before = f.plan(), &after = out.plan();
     const bool thin = before.q == QForm::thin;
@@ -253,8 +252,7 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
     constexpr Index most_rows = 8;
     return p <= most_rows && f.plan().cols > 0 && f.plan().cols <= queue_.limits(T{}).max_update_cols;
   }
-  void remove_in_one_launch(F& f, const Mat& u,
-                            typename B::template Pointer<std::int32_t> refused) {
+  void remove_in_one_launch(F& f, const Mat& u, typename B::template Pointer<std::int32_t> refused) {
     backend::RowUpdate<B, T> task;
     task.r = f.r_source();
     task.rows_out = u;

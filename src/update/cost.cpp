@@ -79,7 +79,7 @@ QRPrice qr_price(const plan::DeviceProfile& device, Index rows, Index cols, QFor
   price.bytes = cost.bytes;
   const tuning::UpdateModel model;
   // a small matrix is factored by one warp; an explicit Q is formed panel by panel, too
-  const double columns = static_cast<double>(std::min(rows, cols)) * (plan.small ? model.small_columns : 1) *
+  const double columns = static_cast<double>(std::min(rows, cols)) * (plan.expert.small ? model.small_columns : 1) *
                          (form == QForm::thin || form == QForm::full ? model.explicit_q_columns : 1);
   price.ms = (cost.flops / (t.gemm_gflops * 1e6) + cost.bytes / (t.copy_gbytes * 1e6) + columns * t.column_ns * 1e-6 +
               model.call_steps * t.step_ns * 1e-6) *
@@ -132,12 +132,12 @@ class Prices {
     const Change change = shape_.change;
     const bool none = form == QForm::none, single = shape_.count == 1;
     if (none && !shape_.updated && (change == Change::insert_columns || change == Change::rank_k))
-      return "with QForm::none it needs options.updated";
+      return "with QForm::none it needs the updated matrix";
     switch (method) {
       case UpdateMethod::refactor:
         if (!single) return "a batch is factored anew by BatchQR::refactor";
-        if (!shape_.updated && none) return "with QForm::none it needs options.updated";
-        if (!shape_.updated && (form != QForm::thin || change == Change::rank_k)) return "it needs options.updated";
+        if (!shape_.updated && none) return "with QForm::none it needs the updated matrix";
+        if (!shape_.updated && (form != QForm::thin || change == Change::rank_k)) return "it needs the updated matrix";
         return none && shape_.attached ? "with QForm::none the attached right-hand sides would be lost" : "";
       case UpdateMethod::orthogonal:
         if (none && change == Change::rank_k) return "with QForm::none the updated matrix is factored anew";

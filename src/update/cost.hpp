@@ -23,7 +23,7 @@ struct UpdateShape {
   Index k = 0, p = 0;
   Index count = 1;  // matrices of the batch
   int scalar_bytes = 8;
-  bool updated = false;   // UpdateOptions::updated is lent
+  bool updated = false;   // the updated matrix is given
   bool attached = false;  // right-hand sides are
   int block_cols = 0;     // UpdateOptions::block_cols
   Index q_steps = 0;      // dependent steps by which earlier updates lengthened an implicit Q's application

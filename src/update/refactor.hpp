@@ -3,8 +3,8 @@
 // ordinary plan.
 #pragma once
 
-#include "api/state.hpp"
 #include "dense/solve/least_squares.hpp"
+#include "update/request.hpp"
 #include "update/rows.hpp"
 
 namespace qrane::update {
@@ -90,7 +90,7 @@ void copy_around(typename B::Queue& queue, const DeviceMatrix<B, T>& source, con
 
 /// The matrix after the change, and b after it, from scratch.
 template <class B, class T>
-void refactor_changed(Tools<B, T>& tools, Store<B, T>& store, const qrane::detail::UpdateRequest<T>& request,
+void refactor_changed(Tools<B, T>& tools, Store<B, T>& store, const UpdateRequest<T>& request,
                       const DeviceMatrix<B, T>& u, const DeviceMatrix<B, T>& e) {
   auto& queue = tools.queue;
   const Index k = request.k, p = request.p;
@@ -104,8 +104,8 @@ void refactor_changed(Tools<B, T>& tools, Store<B, T>& store, const qrane::detai
     if (in) copy(queue, e, changed.block(k, 0, p, b.cols), Part::all);
     b = changed;
   }
-  if (request.options.updated.rows > 0 || request.options.updated.cols > 0) {
-    const dense::OnDevice<B, T> lent(queue, request.options.updated);
+  if (request.updated.rows > 0 || request.updated.cols > 0) {
+    const dense::OnDevice<B, T> lent(queue, request.updated);
     factor_anew(tools, store, lent.matrix, b);
     return;
   }

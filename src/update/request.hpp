@@ -9,11 +9,35 @@
 #include <utility>
 #include <vector>
 
-#include "api/state.hpp"
+#include <qrane/qr.hpp>
+
 #include "dense/transfer.hpp"
 #include "update/cost.hpp"
 
 namespace qrane::update {
+
+/// One update: the arguments of UpdatableQR's member.
+template <class T>
+struct UpdateRequest {
+  Change change = Change::insert_rows;
+  Index k = 0, p = 0;
+  MatrixView<const T> u{};  // the block that is inserted, or U of rank_k
+  MatrixView<const T> v{};  // V of rank_k
+  MatrixView<const T> e{};  // right-hand sides of inserted rows
+  UpdateOptions options{};
+  MatrixView<const T> updated{};               // the matrix after the update; empty: not given
+  MatrixView<const T> removed{}, removed_b{};  // deleted rows and their right-hand sides, where R is all that is kept
+  bool with_updated = updated.rows > 0 || updated.cols > 0;
+};
+
+/// One update of a batch.
+template <class T>
+struct BatchUpdateRequest {
+  Change change = Change::insert_rows;
+  Index k = 0, p = 0;
+  BatchView<const T> block{};  // the inserted rows; R only: the deleted ones
+  UpdateOptions options{};
+};
 
 /// The matrix and what is kept of it, as far as a request must fit.
 struct Subject {
@@ -24,7 +48,7 @@ struct Subject {
 };
 
 template <class T>
-UpdateShape shape_of(const qrane::detail::UpdateRequest<T>& r, const Subject& s) {
+UpdateShape shape_of(const UpdateRequest<T>& r, const Subject& s) {
   UpdateShape shape;
   shape.change = r.change;
   shape.form = s.form;
@@ -33,7 +57,7 @@ UpdateShape shape_of(const qrane::detail::UpdateRequest<T>& r, const Subject& s)
   shape.k = r.k;
   shape.p = r.p;
   shape.scalar_bytes = sizeof(T);
-  shape.updated = r.options.updated.rows > 0 || r.options.updated.cols > 0;
+  shape.updated = r.with_updated;
   shape.attached = s.nrhs > 0;
   shape.block_cols = r.options.block_cols;
   shape.q_steps = s.q_steps;
@@ -42,7 +66,7 @@ UpdateShape shape_of(const qrane::detail::UpdateRequest<T>& r, const Subject& s)
 
 /// Throws Error{invalid_argument} naming the argument and its value: where it changes, and the options.
 template <class T>
-void check_place(const qrane::detail::UpdateRequest<T>& r, const Subject& s) {
+void check_place(const UpdateRequest<T>& r, const Subject& s) {
   using qrane::detail::check;
   constexpr auto bad = ErrorCode::invalid_argument;
   const char* name = to_string(r.change);
@@ -63,7 +87,7 @@ void check_place(const qrane::detail::UpdateRequest<T>& r, const Subject& s) {
 
 /// The same, and the blocks that come with it.
 template <class T>
-void check_request(const qrane::detail::UpdateRequest<T>& r, const Subject& s) {
+void check_request(const UpdateRequest<T>& r, const Subject& s) {
   using qrane::detail::check;
   constexpr auto bad = ErrorCode::invalid_argument;
   check_place(r, s);
@@ -89,21 +113,21 @@ void check_request(const qrane::detail::UpdateRequest<T>& r, const Subject& s) {
           ", but the ", r.p, " rows that come in need right-hand sides of ", r.p, " x ", s.nrhs);
   }
   if (r.change == Change::delete_rows && s.form == QForm::none && r.p > 0 && r.p < s.m) {
-    const MatrixView<const T>&gone = r.options.removed, &gone_b = r.options.removed_b;
-    dense::check_view("options.removed", gone);
-    check(gone.rows == r.p && gone.cols == s.n, bad, "options.removed is ", gone.rows, " x ", gone.cols,
+    const MatrixView<const T>&gone = r.removed, &gone_b = r.removed_b;
+    dense::check_view("removed", gone);
+    check(gone.rows == r.p && gone.cols == s.n, bad, "removed is ", gone.rows, " x ", gone.cols,
           ", but with QForm::none the rows that go out are needed, ", r.p, " x ", s.n);
-    dense::check_view("options.removed_b", gone_b);
-    check(s.nrhs == 0 || (gone_b.rows == r.p && gone_b.cols == s.nrhs), bad, "options.removed_b is ", gone_b.rows,
-          " x ", gone_b.cols, ", but with QForm::none the right-hand sides of the rows that go out are needed, ", r.p,
-          " x ", s.nrhs);
+    dense::check_view("removed_b", gone_b);
+    check(s.nrhs == 0 || (gone_b.rows == r.p && gone_b.cols == s.nrhs), bad, "removed_b is ", gone_b.rows, " x ",
+          gone_b.cols, ", but with QForm::none the right-hand sides of the rows that go out are needed, ", r.p, " x ",
+          s.nrhs);
   }
-  const MatrixView<const T>& lent = r.options.updated;
-  dense::check_view("options.updated", lent);
+  const MatrixView<const T>& lent = r.updated;
+  dense::check_view("updated", lent);
   const UpdateShape shape = shape_of(r, s);
-  check(!shape.updated || (lent.rows == shape.rows_after() && lent.cols == shape.cols_after()), bad,
-        "options.updated is ", lent.rows, " x ", lent.cols, ", but after this update the matrix is ",
-        shape.rows_after(), " x ", shape.cols_after());
+  check(!shape.updated || (lent.rows == shape.rows_after() && lent.cols == shape.cols_after()), bad, "updated is ",
+        lent.rows, " x ", lent.cols, ", but after this update the matrix is ", shape.rows_after(), " x ",
+        shape.cols_after());
 }
 
 /// Prices of the updates asked for lately: a sliding window asks for the same few again and again.
@@ -112,8 +136,7 @@ class Planner {
   /// The report of an update that has not run yet: methods with their prices, the one to take. Throws
   /// Error{unavailable} where the one asked for, or every one, cannot be taken.
   template <class T>
-  UpdateReport plan(const plan::DeviceProfile& profile, const qrane::detail::UpdateRequest<T>& request,
-                    const Subject& subject) {
+  UpdateReport plan(const plan::DeviceProfile& profile, const UpdateRequest<T>& request, const Subject& subject) {
     const UpdateMethod wanted = request.options.method;
     UpdateShape shape = shape_of(request, subject);
     UpdateReport report;
@@ -149,17 +172,17 @@ class Planner {
 /// Where the updated matrix is lent, every drift_every-th update is measured against it, and it is factored anew when
 /// the drift exceeds its limit. Core has drift(a) and refactor(a).
 template <class Core, class T>
-void refresh_when_due(Core& core, const UpdateOptions<T>& options, Index& since, bool may_refactor,
-                      UpdateReport& report) {
-  const bool lent = options.updated.rows > 0 && options.updated.cols > 0;
+void refresh_when_due(Core& core, const UpdateOptions& options, const MatrixView<const T>& updated, Index& since,
+                      bool may_refactor, UpdateReport& report) {
+  const bool lent = updated.rows > 0 && updated.cols > 0;
   if (report.method == UpdateMethod::refactor && lent) since = 0;
   if (!options.refresh || !lent || report.refused || report.method == UpdateMethod::refactor ||
       ++since < options.drift_every)
     return;
   since = 0;
-  report.drift = core.drift(options.updated);
+  report.drift = core.drift(updated);
   if (report.drift <= options.drift_limit || !may_refactor) return;
-  core.refactor(options.updated);
+  core.refactor(updated);
   report.refreshed = true;
 }
 

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "api/state.hpp"
 #include "dense/solve/consume.hpp"
 #include "dense/solve/least_squares.hpp"
 #include "update/cholesky.hpp"
@@ -54,8 +53,8 @@ class Updated {
   Tools<B, T>& tools() { return tools_; }
   const plan::DeviceProfile& profile() const { return tools_.profile; }
 
-  UpdateReport update(const qrane::detail::UpdateRequest<T>& request);
-  UpdateReport plan_update(const qrane::detail::UpdateRequest<T>& request) {
+  UpdateReport update(const UpdateRequest<T>& request);
+  UpdateReport plan_update(const UpdateRequest<T>& request) {
     check_place(request, subject());
     return planner_.plan(tools_.profile, request, subject());
   }
@@ -69,7 +68,7 @@ class Updated {
   bool attached() const { return store_.attached; }
   Mat d() const { return store_.d(); }
   /// ‖b - Q d‖ of every attached column.
-  Matrix<double> residual_norms();
+  std::vector<double> residual_norms();
 
   /// Queued deletions that were refused since the last call.
   Index refused_updates() {
@@ -84,7 +83,7 @@ class Updated {
   double drift(MatrixView<const T> a);
 
  private:
-  using Request = qrane::detail::UpdateRequest<T>;
+  using Request = UpdateRequest<T>;
   void run(const Request& request, UpdateReport& report);
   void run_small(const Request& request, UpdateReport& report, const Mat& u, const Mat& e);
   void delete_rows_of_r(const Request& request, UpdateReport& report);
@@ -161,13 +160,13 @@ UpdateReport Updated<B, T>::update(const Request& request) {
   }
   report.stages = tools_.stages();
   settle();
-  refresh_when_due(*this, request.options, since_drift_, store_.has_q || store_.nrhs == 0, report);
+  refresh_when_due(*this, request.options, request.updated, since_drift_, store_.has_q || store_.nrhs == 0, report);
   return report;
 }
 
 template <class B, class T>
 void Updated<B, T>::run(const Request& r, UpdateReport& report) {
-  const UpdateOptions<T>& options = r.options;
+  const UpdateOptions& options = r.options;
   const dense::OnDevice<B, T> u(queue(), r.u), v(queue(), r.v), e(queue(), r.e);
   if (options.check_finite) {
     dense::check_finite<B, T>(queue(), "u", u.matrix);
@@ -200,7 +199,7 @@ void Updated<B, T>::run(const Request& r, UpdateReport& report) {
       if (store_.has_q) {
         insert_columns(tools_, store_, r.k, u.matrix, options.block_cols, trailing);
       } else {
-        const dense::OnDevice<B, T> lent(queue(), options.updated);
+        const dense::OnDevice<B, T> lent(queue(), r.updated);
         report.fell_back = !insert_columns_without_q(tools_, store_, r.k, u.matrix, lent.matrix, options.block_cols);
         if (report.fell_back) {
           report.method = UpdateMethod::refactor;
@@ -228,19 +227,19 @@ void Updated<B, T>::run_small(const Request& r, UpdateReport& report, const Mat&
 
 template <class B, class T>
 void Updated<B, T>::delete_rows_of_r(const Request& r, UpdateReport& report) {
-  const UpdateOptions<T>& options = r.options;
-  const dense::OnDevice<B, T> gone(queue(), options.removed), gone_b(queue(), options.removed_b);
+  const UpdateOptions& options = r.options;
+  const dense::OnDevice<B, T> gone(queue(), r.removed), gone_b(queue(), r.removed_b);
   if (options.check_finite) {
-    dense::check_finite<B, T>(queue(), "options.removed", gone.matrix);
-    dense::check_finite<B, T>(queue(), "options.removed_b", gone_b.matrix);
+    dense::check_finite<B, T>(queue(), "removed", gone.matrix);
+    dense::check_finite<B, T>(queue(), "removed_b", gone_b.matrix);
   }
   if (options.block_cols == 0 && r.p < store_.m && store_.m - r.p >= store_.n && takes_update_rows(tools_, store_, r.p))
     run_small(r, report, gone.matrix, gone_b.matrix);
   else
     report.refused = !delete_rows_without_q(tools_, store_, gone.matrix, gone_b.matrix, r.p, options.block_cols);
-  const bool lent = options.updated.rows > 0 || options.updated.cols > 0;
+  const bool lent = r.updated.rows > 0 || r.updated.cols > 0;
   if (!report.refused || !lent || store_.nrhs > 0) return;
-  const dense::OnDevice<B, T> updated(queue(), options.updated);
+  const dense::OnDevice<B, T> updated(queue(), r.updated);
   factor_anew(tools_, store_, updated.matrix, tools_.scratch.template matrix<T>(0, 0));
   report.refused = false;
   report.fell_back = true;
@@ -285,7 +284,7 @@ void Updated<B, T>::attach(MatrixView<const T> b, MatrixView<const T> a) {
 }
 
 template <class B, class T>
-Matrix<double> Updated<B, T>::residual_norms() {
+std::vector<double> Updated<B, T>::residual_norms() {
   tools_.scratch.reset();
   const Index nrhs = store_.nrhs;
   if (store_.has_q) {
@@ -295,9 +294,9 @@ Matrix<double> Updated<B, T>::residual_norms() {
     if (d.rows > 0) copy(queue(), store_.d(), d, Part::all);
     return dense::general_residual_norms<B, T>(queue(), store_.q(), d, rest);
   }
-  Matrix<double> norms = Matrix<double>::host(nrhs, 1);
+  std::vector<double> norms(static_cast<std::size_t>(nrhs));
   queue().download(store_.residual_squares.data, norms.data(), nrhs);
-  for (Index j = 0; j < nrhs; ++j) norms.data()[j] = std::sqrt(std::max(norms.data()[j], 0.0));
+  for (double& norm : norms) norm = std::sqrt(std::max(norm, 0.0));
   return norms;
 }
 

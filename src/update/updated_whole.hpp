@@ -15,7 +15,7 @@ template <class B, class T>
 class UpdatedWhole {
  public:
   using Mat = DeviceMatrix<B, T>;
-  using Request = qrane::detail::UpdateRequest<T>;
+  using Request = UpdateRequest<T>;
 
   /// Takes f over where it keeps reflectors, copies its factors where Q is explicit.
   UpdatedWhole(std::shared_ptr<dense::Factorization<B, T>> f, const plan::DeviceProfile& profile)
@@ -64,7 +64,7 @@ class UpdatedWhole {
   bool attached() const { return attached_; }
   /// The first rows of Qᵀb.
   Mat d() { return all_of_d().block(0, 0, k(), b_.matrix.cols); }
-  Matrix<double> residual_norms() {
+  std::vector<double> residual_norms() {
     const Mat rest = all_of_d().block(k(), 0, store_.m - k(), b_.matrix.cols);
     return dense::general_residual_norms<B, T>(queue(), {}, {}, rest);
   }
@@ -111,7 +111,7 @@ class UpdatedWhole {
     if (in > 0) copy(queue(), e, next.matrix.block(k, 0, in, nrhs), Part::all);
     if (m > k + out)
       copy(queue(), b_.matrix.block(k + out, 0, m - k - out, nrhs), next.matrix.block(k + in, 0, m - k - out, nrhs),
-                   Part::all);
+           Part::all);
     return next;
   }
 
@@ -238,7 +238,7 @@ UpdateReport UpdatedWhole<B, T>::update(const Request& request) {
   if (attached_ && rows) b = changed_b(request, e.matrix);
   try {
     if (report.method == UpdateMethod::refactor)
-      factor_anew(request.options.updated);
+      factor_anew(request.updated);
     else
       run(request, report.method == UpdateMethod::trailing, u.matrix, v.matrix);
   } catch (...) {
@@ -249,8 +249,8 @@ UpdateReport UpdatedWhole<B, T>::update(const Request& request) {
   d_ = {};
   changed_ = true;
   settle();
-  condense_when_grown(request.options.updated);
-  refresh_when_due(*this, request.options, since_drift_, true, report);
+  condense_when_grown(request.updated);
+  refresh_when_due(*this, request.options, request.updated, since_drift_, true, report);
   return report;
 }
 

@@ -53,9 +53,9 @@ inline Options options_for(Combo c, Tree t = {}) {
   Options o;
   o.algorithm = c.algorithm;
   o.q = c.q;
-  o.block_rows = t.block_rows;
-  o.arity = t.arity;
-  o.panel_cols = t.panel_cols;
+  o.expert.block_rows = t.block_rows;
+  o.expert.arity = t.arity;
+  o.expert.panel_cols = t.panel_cols;
   return o;
 }
 

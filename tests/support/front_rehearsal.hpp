@@ -20,7 +20,7 @@ using namespace qrane::sparse;
 inline Symbolic analyzed(const Triplets& a, Ordering ordering = Ordering::colamd) {
   AnalyzeOptions options;
   options.ordering = ordering;
-  options.amalgamation = Amalgamation{.front_flops = 0, .entry_flops = 0};  // many fronts
+  options.expert.amalgamation = Amalgamation{.front_flops = 0, .entry_flops = 0};  // many fronts
   return analyze_pattern(a.view(), options, {}, true);
 }
 

@@ -131,7 +131,7 @@ class SparseQr : public BackendTest<Where> {
     const double unit = static_cast<double>(std::min(m, n) + 10) * eps;
     EXPECT_LE(departure_from_orthonormal(convert<W>(q)), 30 * unit);
     const Dense<W> qr = multiply(convert<W>(q), convert<W>(r));
-    const double tolerance = std::max(f.facts().tolerance, 0.0);
+    const double tolerance = std::max(f.facts().absolute_tolerance, 0.0);
     const W underflow = static_cast<W>(m * n) * std::numeric_limits<T>::denorm_min();
     for (Index j = 0; j < n; ++j) {
       W gap = 0, length = 0;

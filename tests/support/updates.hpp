@@ -69,10 +69,10 @@ class Tracked {
   Dense<T> a, b;  // b: attached right-hand sides, or no columns
   Dense<T> gone;  // rows that have gone out, as long as no column has gone since
   QForm form;
-  QR<T> f;
+  UpdatableQR<T> f;
 
   Tracked(const Context& context_, const Dense<T>& a_, QForm form_)
-      : context(context_), a(a_), b(a_.rows, 0), form(form_), f(qr<T>(context_, a_.view(), with_form(form_))) {}
+      : context(context_), a(a_), b(a_.rows, 0), form(form_), f(updatable_qr(context_, a_.view(), with_form(form_))) {}
 
   void attach(const Dense<T>& b_) {
     b = b_;
@@ -82,7 +82,7 @@ class Tracked {
   /// A change by random numbers; with QForm::none the matrix is lent where a change needs it.
   UpdateReport change(Change change, Index k, Index p, std::uint64_t seed,
                       UpdateMethod method = UpdateMethod::automatic, int block_cols = 0) {
-    UpdateOptions<T> options;
+    UpdateOptions options;
     options.method = method;
     options.block_cols = block_cols;
     const bool rows = change == Change::insert_rows || change == Change::delete_rows;
@@ -91,7 +91,7 @@ class Tracked {
   }
 
   UpdateReport change_by(Change change, Index k, Index p, const Dense<T>& u, const Dense<T>& e,
-                         UpdateOptions<T> options) {
+                         const UpdateOptions& options) {
     Dense<T> next, next_b = b;
     switch (change) {
       case Change::insert_rows:
@@ -107,18 +107,18 @@ class Tracked {
     }
     const Dense<T> out = change == Change::delete_rows ? rows_of(a, k, p, a.cols) : Dense<T>();
     const Dense<T> out_b = change == Change::delete_rows ? rows_of(b, k, p, b.cols) : Dense<T>();
-    if (form == QForm::none) {
-      if (change == Change::delete_rows) options.removed = out.view();
-      if (change == Change::delete_rows && b.cols > 0) options.removed_b = out_b.view();
-      if (change == Change::insert_columns) options.updated = std::as_const(next).view();
-    }
+    const bool lends = form == QForm::none && change == Change::insert_columns;
+    const MatrixView<const T> updated = lends ? std::as_const(next).view() : MatrixView<const T>{};
     UpdateReport report;
     switch (change) {
       case Change::insert_rows:
         report = f.insert_rows(k, u.view(), b.cols > 0 ? e.view() : MatrixView<const T>{}, options);
         break;
-      case Change::delete_rows: report = f.delete_rows(k, p, options); break;
-      case Change::insert_columns: report = f.insert_columns(k, u.view(), options); break;
+      case Change::delete_rows:
+        report =
+            form == QForm::none ? f.delete_rows(k, p, out.view(), out_b.view(), options) : f.delete_rows(k, p, options);
+        break;
+      case Change::insert_columns: report = f.insert_columns(k, u.view(), options, updated); break;
       default: report = f.delete_columns(k, p, options);
     }
     if (report.refused) {

@@ -136,7 +136,7 @@ void insert_columns_by_rotations(Tools<B, T>& tools, Store<B, T>& store, Index k
 
 /// What both methods do, for the changes that updated.hpp gives them.
 template <class B, class T>
-void update_by_paper(Tools<B, T>& tools, Store<B, T>& store, const qrane::detail::UpdateRequest<T>& request,
+void update_by_paper(Tools<B, T>& tools, Store<B, T>& store, const UpdateRequest<T>& request,
                      const DeviceMatrix<B, T>& u, const DeviceMatrix<B, T>& e, bool dense) {
   const Index k = request.k, p = request.p, wanted = request.options.block_cols;
   switch (request.change) {

@@ -38,7 +38,7 @@ class Updated : public update::Updated<B, T> {
   Updated(const Start<B, T>& start, const plan::DeviceProfile& profile)
       : Base(start.factors, profile), wanted_(start.method) {}
 
-  UpdateReport update(const detail::UpdateRequest<T>& r) {
+  UpdateReport update(const update::UpdateRequest<T>& r) {
     if (!*wanted_) return Base::update(r);
     const Method method = **wanted_;
     const std::string excluded = why_not(method, this->plan().q, r.change);
@@ -87,7 +87,7 @@ Updates<T> make_updates(typename B::Queue queue, const Context& context, MatrixV
   const auto wanted = std::make_shared<std::optional<Method>>();
   auto state = std::make_unique<detail::UpdatedStateOf<B, T, Updated<B, T>>>(Start<B, T>{f, wanted}, profile, a.memory);
   queue.synchronize();
-  return {QR<T>(std::move(state)), wanted, [queue](const std::function<void()>& work) mutable {
+  return {UpdatableQR<T>(std::move(state)), wanted, [queue](const std::function<void()>& work) mutable {
             const auto begin = queue.record();
             work();
             const auto end = queue.record();

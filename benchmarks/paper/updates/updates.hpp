@@ -7,7 +7,7 @@
 #include <optional>
 
 #include <qrane/context.hpp>
-#include <qrane/qr.hpp>
+#include <qrane/updatable_qr.hpp>
 
 namespace qrane::paper {
 
@@ -20,7 +20,7 @@ const char* to_string(Method method);
 template <class T>
 struct Updates {
   /// Attaches, refactors, solves, ... as any other. Its work is on a queue of its own.
-  QR<T> f;
+  UpdatableQR<T> f;
   /// How it is changed from now on; empty: as the product does.
   std::shared_ptr<std::optional<Method>> method;
   /// Milliseconds of the work that the function puts on that queue.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches in the C interface (qrane.h) over the C++ one; as in context.cpp there is no mathematics here.
+// Batches in the C interface (qrane_batch.h) over the C++ one; as in context.cpp there is no mathematics here.
 #include <variant>
 
 #include "api/c/c_interface.hpp"
@@ -108,6 +108,27 @@ void solve(const qrane_batch_qr* handle, const BatchOf<T>* b, const qrane_solve_
   if (ranks != nullptr) std::copy(ranks_found.begin(), ranks_found.end(), ranks);
 }
 
+template <class T>
+int update(const char* function, qrane_batch_qr* handle, qrane::Change change, Index k, Index p,
+           const BatchOf<T>* block, const qrane_update_options* options, qrane_update_report* report,
+           std::int32_t* refused) {
+  return guarded(function, [&] {
+    auto& qr = batch_qr_of<T>(handle);
+    if (report != nullptr) check_struct(report, "report");
+    const qrane::UpdateOptions how = update_options_of(options);
+    const char* name = change == qrane::Change::insert_rows ? "u" : "removed";
+    const BatchView<const T> rows = block != nullptr ? batch_of<T>(handle->context, block, name) : BatchView<T>();
+    if (change == qrane::Change::insert_rows) check_not_null(block, name);
+    const qrane::BatchUpdateReport made = change == qrane::Change::insert_rows   ? qr.insert_rows(k, rows, how)
+                                          : change == qrane::Change::delete_rows ? qr.delete_rows(k, p, rows, how)
+                                                                                 : qr.delete_columns(k, p, how);
+    write_report(made, report);
+    if (refused == nullptr) return;
+    std::fill(refused, refused + qr.count(), 0);
+    for (const Index b : made.refused_matrices) refused[b] = 1;
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -197,6 +218,33 @@ int qrane_batch_solve_s(const qrane_batch_qr* qr, const qrane_batch_s* b, const 
 int qrane_batch_solve_d(const qrane_batch_qr* qr, const qrane_batch_d* b, const qrane_solve_options* options,
                         const qrane_batch_d* x, int64_t* ranks) {
   return guarded(__func__, [&] { solve<double>(qr, b, options, x, ranks); });
+}
+
+int qrane_batch_insert_rows_s(qrane_batch_qr* qr, int64_t k, const qrane_batch_s* u,
+                              const qrane_update_options* options, qrane_update_report* report) {
+  return update<float>(__func__, qr, qrane::Change::insert_rows, k, 0, u, options, report, nullptr);
+}
+int qrane_batch_insert_rows_d(qrane_batch_qr* qr, int64_t k, const qrane_batch_d* u,
+                              const qrane_update_options* options, qrane_update_report* report) {
+  return update<double>(__func__, qr, qrane::Change::insert_rows, k, 0, u, options, report, nullptr);
+}
+
+int qrane_batch_delete_rows_s(qrane_batch_qr* qr, int64_t k, int64_t p, const qrane_batch_s* removed,
+                              const qrane_update_options* options, qrane_update_report* report, int32_t* refused) {
+  return update<float>(__func__, qr, qrane::Change::delete_rows, k, p, removed, options, report, refused);
+}
+int qrane_batch_delete_rows_d(qrane_batch_qr* qr, int64_t k, int64_t p, const qrane_batch_d* removed,
+                              const qrane_update_options* options, qrane_update_report* report, int32_t* refused) {
+  return update<double>(__func__, qr, qrane::Change::delete_rows, k, p, removed, options, report, refused);
+}
+
+int qrane_batch_delete_columns_s(qrane_batch_qr* qr, int64_t k, int64_t p, const qrane_update_options* options,
+                                 qrane_update_report* report) {
+  return update<float>(__func__, qr, qrane::Change::delete_columns, k, p, nullptr, options, report, nullptr);
+}
+int qrane_batch_delete_columns_d(qrane_batch_qr* qr, int64_t k, int64_t p, const qrane_update_options* options,
+                                 qrane_update_report* report) {
+  return update<double>(__func__, qr, qrane::Change::delete_columns, k, p, nullptr, options, report, nullptr);
 }
 
 }  // extern "C"

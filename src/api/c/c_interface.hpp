@@ -6,6 +6,7 @@
 #include <qrane/qrane.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -22,7 +23,7 @@ struct qrane_context {
 
 struct qrane_qr {
   qrane::Context context;
-  std::variant<qrane::QR<float>, qrane::QR<double>> qr;
+  std::variant<qrane::QR<float>, qrane::QR<double>, qrane::UpdatableQR<float>, qrane::UpdatableQR<double>> qr;
 };
 
 namespace qrane::c_interface {
@@ -108,8 +109,8 @@ MatrixView<T> view_of(const qrane::Context& context, const MatrixOf<T>* a, const
   const bool by_rows = a->layout == QRANE_ROW_MAJOR;
   const Index minor = by_rows ? a->cols : a->rows, major = by_rows ? a->rows : a->cols;
   check(a->ld >= minor, bad, name, "->ld is ", a->ld, ", less than its ", minor, by_rows ? " columns" : " rows");
-  check(backend::addressable(major, a->ld, 1, sizeof(T)), bad, name, " is ", a->rows, " x ", a->cols, " with ld ", a->ld,
-        ": more bytes than 64 bits count");
+  check(backend::addressable(major, a->ld, 1, sizeof(T)), bad, name, " is ", a->rows, " x ", a->cols, " with ld ",
+        a->ld, ": more bytes than 64 bits count");
   const bool in_buffer = a->memory == QRANE_MEMORY_DEVICE && context.backend() == qrane::Backend::opencl;
   const bool empty = a->rows == 0 || a->cols == 0;
   if (in_buffer) {
@@ -128,9 +129,9 @@ MatrixView<T> view_of(const qrane::Context& context, const MatrixOf<T>* a, const
 
 /// A matrix that may be left out.
 template <class T>
-MatrixView<const T> optional_view(const qrane::Context& context, const void* a, const char* name) {
+MatrixView<const T> optional_view(const qrane::Context& context, const MatrixOf<T>* a, const char* name) {
   if (a == nullptr) return {};
-  return view_of<T>(context, static_cast<const MatrixOf<T>*>(a), name);
+  return view_of<T>(context, a, name);
 }
 
 inline void check_shape(const char* name, Index rows, Index cols, Index wanted_rows, Index wanted_cols) {
@@ -142,10 +143,21 @@ inline void check_shape(const char* name, Index rows, Index cols, Index wanted_r
 template <class T>
 QR<T>& qr_of(const qrane_qr* handle) {
   check_not_null(handle, "qr");
-  auto* qr = std::get_if<QR<T>>(&const_cast<qrane_qr*>(handle)->qr);
+  auto& held = const_cast<qrane_qr*>(handle)->qr;
+  QR<T>* qr = std::get_if<QR<T>>(&held);
+  if (qr == nullptr) qr = std::get_if<UpdatableQR<T>>(&held);
   check(qr != nullptr, ErrorCode::invalid_argument, "qr was factored in ",
         sizeof(T) == 4 ? "double: use the function ending in _d" : "float: use the function ending in _s");
   return *qr;
+}
+
+/// The same, ready for updates: the first one makes it so.
+template <class T>
+UpdatableQR<T>& updatable_of(qrane_qr* handle) {
+  QR<T>& qr = qr_of<T>(handle);
+  if (auto* updatable = std::get_if<UpdatableQR<T>>(&handle->qr)) return *updatable;
+  UpdatableQR<T> updatable = updatable_qr(std::move(qr));
+  return handle->qr.template emplace<UpdatableQR<T>>(std::move(updatable));
 }
 
 /// A solution into the caller's matrix and struct.
@@ -160,11 +172,15 @@ void write_solution(const qrane::Context& context, const Solution<T>& solution, 
 /// The caller's options, or the defaults; in context.cpp.
 Options options_of(const qrane_options* given);
 
+/// In update.cpp.
+UpdateOptions update_options_of(const qrane_update_options* given);
+void write_report(const UpdateReport& report, qrane_update_report* target);
+
 inline SolveOptions solve_options_of(const qrane_solve_options* options) {
   const auto o = read_struct(options, qrane_solve_options QRANE_SOLVE_OPTIONS_INIT, "options");
-  check(o.tolerance == o.tolerance, ErrorCode::invalid_argument, "options->tolerance is NaN");
+  check(!std::isnan(o.relative_tolerance), ErrorCode::invalid_argument, "options->relative_tolerance is NaN");
   SolveOptions solve_options;
-  solve_options.tolerance = o.tolerance;
+  solve_options.relative_tolerance = o.relative_tolerance;
   solve_options.least_norm = o.least_norm != 0;
   solve_options.refuse_deficient = o.refuse_deficient != 0;
   return solve_options;

@@ -138,9 +138,9 @@ qrane::Options qrane::c_interface::options_of(const qrane_options* given) {
   options.algorithm = static_cast<qrane::Algorithm>(o.algorithm);
   options.q = static_cast<qrane::QForm>(o.q);
   options.check_finite = o.check_finite != 0;
-  options.arity = o.arity;
-  options.block_rows = o.block_rows;
-  options.panel_cols = static_cast<int>(o.panel_cols);
+  options.expert.arity = o.arity;
+  options.expert.block_rows = o.block_rows;
+  options.expert.panel_cols = static_cast<int>(o.panel_cols);
   return options;
 }
 

@@ -36,11 +36,11 @@ qrane::PivotOptions options_of(const qrane_pivot_options* given) {
   const qrane_pivot_options o = read_struct(given, qrane_pivot_options QRANE_PIVOT_OPTIONS_INIT, "options");
   check_range("options->q", o.q, QRANE_Q_NONE);
   check_range("options->pivoting", o.pivoting, QRANE_PIVOTING_RANDOMIZED);
-  check(!std::isnan(o.tolerance), ErrorCode::invalid_argument, "options->tolerance is NaN");
+  check(!std::isnan(o.relative_tolerance), ErrorCode::invalid_argument, "options->relative_tolerance is NaN");
   qrane::PivotOptions options;
   options.q = static_cast<qrane::QForm>(o.q);
   options.pivoting = static_cast<qrane::Pivoting>(o.pivoting);
-  options.tolerance = o.tolerance;
+  options.relative_tolerance = o.relative_tolerance;
   options.max_rank = o.max_rank;
   options.truncate = o.truncate != 0;
   options.check_finite = o.check_finite != 0;
@@ -118,8 +118,8 @@ int qrane_pivoted_qr_info(const qrane_pivoted_qr* qr, qrane_pivot_info* info) {
     check_struct(info, "info");
     std::visit(
         [&](const auto& f) {
-          write_struct(qrane_pivot_info{sizeof(qrane_pivot_info), f.rows(), f.cols(), f.rank(), f.kept(), f.tolerance(),
-                                        static_cast<std::int32_t>(f.pivoting())},
+          write_struct(qrane_pivot_info{sizeof(qrane_pivot_info), f.rows(), f.cols(), f.rank(), f.kept(),
+                                        f.absolute_tolerance(), static_cast<std::int32_t>(f.pivoting())},
                        info);
         },
         qr->qr);

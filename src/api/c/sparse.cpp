@@ -81,9 +81,9 @@ sparse::FactorOptions<T> options_of(const qrane::Context& context, const qrane_s
   options.refuse_deficient = o.refuse_deficient != 0;
   options.check_finite = o.check_finite != 0;
   options.threads = o.threads;
-  options.tolerance = o.tolerance;
+  options.absolute_tolerance = o.absolute_tolerance;
   options.memory_limit_bytes = o.memory_limit_bytes;
-  options.rhs = optional_view<T>(context, o.rhs, "options->rhs");
+  options.rhs = optional_view<T>(context, static_cast<const MatrixOf<T>*>(o.rhs), "options->rhs");
   if (o.progress != nullptr)
     options.on_progress = [call = o.progress, user = o.user](double done, double all) { call(done, all, user); };
   return options;
@@ -132,7 +132,7 @@ int get_r(const char* function, const qrane_sparse_factor* handle, Index* pointe
 }
 
 template <class T>
-void write(const qrane_sparse_factor& handle, const sparse::SparseSolution<T>& solution, const MatrixOf<T>* x,
+void write(const qrane_sparse_factor& handle, const qrane::Solution<T>& solution, const MatrixOf<T>* x,
            qrane_sparse_solution* info, double* norms) {
   const MatrixView<T> target = view_of<T>(handle.context, x, "x");
   check_shape("x", target.rows, target.cols, solution.x.rows(), solution.x.cols());
@@ -257,7 +257,7 @@ int qrane_sparse_factor_facts(const qrane_sparse_factor* f, qrane_sparse_facts* 
     out.analyzed_again = facts.analyzed_again;
     out.seconds = facts.seconds;
     out.flops = facts.flops;
-    out.tolerance = facts.tolerance;
+    out.absolute_tolerance = facts.absolute_tolerance;
     out.dropped_norm = facts.dropped_norm;
     out.bytes = facts.bytes;
     out.peak_bytes = facts.peak_bytes;

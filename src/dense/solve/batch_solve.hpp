@@ -65,7 +65,7 @@ std::vector<Index> solve_batch(Factorization<B, T>& f, const BatchView<const T>&
                                const SolveOptions& options) {
   using namespace backend;
   const Index m = f.plan().rows, n = f.plan().cols, k = f.k(), count = f.plan().count, nrhs = b.first.cols;
-  const double tolerance = options.tolerance >= 0 ? options.tolerance : default_tolerance<T>(m, n);
+  const double tolerance = tolerance_or_default<T>(options.relative_tolerance, m, n);
   if (count == 0 || nrhs == 0) return {};
   TemporaryBatch<B, T> y(f.queue(), m, nrhs, count), projected(f.queue(), k, nrhs, count),
       solution(f.queue(), n, nrhs, count);
@@ -74,7 +74,7 @@ std::vector<Index> solve_batch(Factorization<B, T>& f, const BatchView<const T>&
   if (m >= n) {
     copy(f.queue(), projected.matrices, solution.matrices, Part::all);
     trsm(f.queue(), backend::Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1),
-                   f.r_source().block(0, 0, k, k), solution.matrices);
+         f.r_source().block(0, 0, k, k), solution.matrices);
   }
   std::vector<Index> ranks;
   if (m < n || tolerance > 0) ranks = judge_batch(f, projected.matrices, solution.matrices, options, tolerance);

@@ -17,7 +17,7 @@ template <class B, class T, class F>
 void solve_triangle(F& f, backend::Op op, const backend::DeviceMatrix<B, T>& y) {
   const Index k = f.k();
   trsm(f.queue(), backend::Side::left, backend::Triangle::upper, op, backend::Diagonal::non_unit, T(1),
-                 f.r_source().block(0, 0, k, k), y);
+       f.r_source().block(0, 0, k, k), y);
 }
 
 /// Qᵀ b: the first k rows of the result are what a solve needs. b is destroyed when Q is implicit.
@@ -47,7 +47,7 @@ Solution<T> solve_projected(F& f, RankView<B, T>& rank, const plan::DeviceProfil
                             const backend::DeviceMatrix<B, T>& y, const SolveOptions& options, Memory where) {
   using namespace backend;
   const Index m = f.plan().rows, n = f.plan().cols, k = f.k();
-  const double tolerance = options.tolerance >= 0 ? options.tolerance : default_tolerance<T>(m, n);
+  const double tolerance = tolerance_or_default<T>(options.relative_tolerance, m, n);
   Solution<T> out;
   out.full = k;
   out.condition = rank.condition;

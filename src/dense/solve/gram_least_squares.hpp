@@ -85,11 +85,10 @@ void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>&
 
 /// Nothing where A is too ill-conditioned for this way. a, b: device, column-major.
 template <class B, class T>
-std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile,
-                                                        Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
-                                                        const backend::DeviceMatrix<B, T>& b,
-                                                        const SolveOptions& options,
-                                                        Memory where) {
+std::optional<Solution<T>> gram_least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile,
+                                              Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
+                                              const backend::DeviceMatrix<B, T>& b, const SolveOptions& options,
+                                              Memory where) {
   const Index m = a.rows, n = a.cols, nrhs = b.cols;
   Carver<B> sizes;
   const GramLeastSquares<B, T> counted(sizes, queue, m, n, nrhs);
@@ -106,30 +105,30 @@ std::optional<LeastSquaresResult<T>> gram_least_squares(typename B::Queue& queue
     memory.keep();
     return std::nullopt;
   }
-  LeastSquaresResult<T> out;
-  out.solution.rank = out.solution.full = n;
-  out.solution.condition = facts[0];
-  const double tolerance = options.tolerance >= 0 ? options.tolerance : default_tolerance<T>(m, n);
+  Solution<T> out;
+  out.rank = out.full = n;
+  out.condition = facts[0];
+  const double tolerance = tolerance_or_default<T>(options.relative_tolerance, m, n);
   if (!(facts[1] * tolerance < 1)) {  // a bound, not an estimate: below that no pivoted look is needed
     PivotedMatrix<B, double> pivoted(queue, n, n, n, false);
     copy(queue, work.r, pivoted.a(), backend::Part::upper);
     pivoted.run(tolerance, false);
-    out.solution.rank = pivoted.rank();
-    refuse_deficient(options, out.solution.rank, n, tolerance, facts[0]);
-    if (out.solution.deficient()) {
+    out.rank = pivoted.rank();
+    refuse_deficient(options, out.rank, n, tolerance, facts[0]);
+    if (out.deficient()) {
       plan::DeviceProfile wide = profile;
       wide.limits = queue.limits(double{});
       const Matrix<double> wide_x =
-          solve_pivoted<B, double>(queue, wide, pivoted, out.solution.rank, work.y, options.least_norm, Memory::device);
+          solve_pivoted<B, double>(queue, wide, pivoted, out.rank, work.y, options.least_norm, Memory::device);
       narrow(queue, as_device<B>(wide_x.view()), device_x, backend::Part::all);
       residual_squares(queue, a, device_x, b, work.facts + work.first_square, work.scratch);
       queue.download(work.facts, facts.data(), work.facts_count);
     }
   }
-  out.residual_norms = Matrix<double>::host(nrhs, 1);
+  out.from_gram = true;
   for (Index c = 0; c < nrhs; ++c)
-    out.residual_norms.data()[c] = std::sqrt(facts[static_cast<std::size_t>(work.first_square + c)]);
-  out.solution.x = where == Memory::host ? export_matrix<B, T>(queue, device_x, where) : std::move(x);
+    out.residual_norms.push_back(std::sqrt(facts[static_cast<std::size_t>(work.first_square + c)]));
+  out.x = where == Memory::host ? export_matrix<B, T>(queue, device_x, where) : std::move(x);
   memory.keep();
   return out;
 }

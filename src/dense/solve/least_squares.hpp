@@ -17,28 +17,24 @@ namespace qrane::dense {
 /// ‖A x - b‖_2 of every column by one pass over A, where the backend has it; negative where a square left double's
 /// range.
 template <class B, class T>
-Matrix<double> fused_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
-                                    const backend::DeviceMatrix<B, T>& x,
-                                    const backend::DeviceMatrix<B, T>& b) {
-  Matrix<double> norms = Matrix<double>::host(b.cols, 1);
+std::vector<double> fused_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
+                                         const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b) {
+  std::vector<double> norms(static_cast<std::size_t>(b.cols));
   const Index scratch_bytes = least_squares_scratch_bytes(queue, 8), result_bytes = (b.cols * 8 + 255) / 256 * 256;
   const Buffer<B> memory(queue, result_bytes + scratch_bytes);
   const backend::Scratch<B> scratch{memory.template as<std::byte>(result_bytes), scratch_bytes};
   residual_squares(queue, a, x, b, memory.template as<double>(), scratch);
   queue.download(memory.template as<double>(), norms.data(), b.cols);
-  for (Index c = 0; c < b.cols; ++c) {
-    const double square = norms.data()[c];
-    norms.data()[c] = square > 1e-290 && square < 1e290 ? std::sqrt(square) : -1;
-  }
+  for (double& norm : norms) norm = norm > 1e-290 && norm < 1e290 ? std::sqrt(norm) : -1;
   return norms;
 }
 
 /// ‖A x - b‖_2 of every column, r holding b on entry.
 template <class B, class T>
-Matrix<double> general_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
-                                      const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& r) {
+std::vector<double> general_residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
+                                           const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& r) {
   using backend::Op;
-  Matrix<double> norms = Matrix<double>::host(r.cols, 1);
+  std::vector<double> norms(static_cast<std::size_t>(r.cols));
   if (a.cols > 0) gemm(queue, Op::none, Op::none, T(-1), a, x, T(1), r);
   const Index scratch_bytes = Index{1} << 20;
   const Buffer<B> memory(queue, r.cols * 8 + 256 + scratch_bytes);
@@ -50,7 +46,7 @@ Matrix<double> general_residual_norms(typename B::Queue& queue, const backend::D
   };
   if (r.cols == 0) return norms;
   measure(r);
-  const double largest = *std::max_element(norms.data(), norms.data() + r.cols);
+  const double largest = *std::max_element(norms.begin(), norms.end());
   double scale = 1;
   if (!(largest < 1e290) || largest < 1e-290) {  // squares near an end of double's range: again, scaled to about 1
     max_abs(queue, r, sums, scratch);
@@ -65,23 +61,23 @@ Matrix<double> general_residual_norms(typename B::Queue& queue, const backend::D
       queue.synchronize();
     }
   }
-  for (Index c = 0; c < r.cols; ++c) norms.data()[c] = std::sqrt(norms.data()[c]) / scale;
+  for (double& norm : norms) norm = std::sqrt(norm) / scale;
   return norms;
 }
 
 /// ‖A x - b‖_2 of every column.
 template <class B, class T>
-Matrix<double> residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
-                              const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b) {
+std::vector<double> residual_norms(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a,
+                                   const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b) {
   constexpr Index most_rhs = 16, most_cols = 1024;  // past that products are faster
   const Index widest = std::min<Index>(most_cols, queue.limits(T{}).max_residual_columns);
   if (widest > 0 && a.cols <= widest && a.rows > 0 && b.cols > 0 && b.cols <= most_rhs) {
-    Matrix<double> norms = fused_residual_norms<B, T>(queue, a, x, b);
-    if (std::all_of(norms.data(), norms.data() + b.cols, [](double norm) { return norm >= 0; })) return norms;
+    std::vector<double> norms = fused_residual_norms<B, T>(queue, a, x, b);
+    if (std::all_of(norms.begin(), norms.end(), [](double norm) { return norm >= 0; })) return norms;
   }
   const Temporary<B, T> residual(queue, b.rows, b.cols);
   copy(queue, b, residual.matrix, backend::Part::all);
-  Matrix<double> norms = general_residual_norms<B, T>(queue, a, x, residual.matrix);
+  std::vector<double> norms = general_residual_norms<B, T>(queue, a, x, residual.matrix);
   queue.synchronize();
   return norms;
 }
@@ -92,7 +88,7 @@ Solution<T> solve_transposed(Factorization<B, T>& f, RankView<B, T>& rank, const
                              const SolveOptions& options, Memory where) {
   using namespace backend;
   const Index n = f.plan().rows, m = f.plan().cols;
-  const double tolerance = options.tolerance >= 0 ? options.tolerance : default_tolerance<T>(m, n);
+  const double tolerance = tolerance_or_default<T>(options.relative_tolerance, m, n);
   Solution<T> out;
   out.full = m;
   out.condition = rank.condition;
@@ -156,10 +152,9 @@ Solution<T> solve_tall(typename B::Queue& queue, const plan::DeviceProfile& prof
 
 /// The Gram matrix's way, for the shapes it is good for and where nobody asks for another.
 template <class B, class T>
-std::optional<LeastSquaresResult<T>> try_gram(typename B::Queue& queue, const plan::DeviceProfile& profile,
-                                              Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
-                                              const backend::DeviceMatrix<B, T>& b, const LeastSquaresOptions& options,
-                                              Memory where) {
+std::optional<Solution<T>> try_gram(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
+                                    const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& b,
+                                    const LeastSquaresOptions& options, Memory where) {
   constexpr Index most_rhs = 32;  // each four are one more pass over A
   const Index n = a.cols, widest = std::min(profile.limits.max_solve_gram, profile.limits.max_cholesky);
   if (sizeof(T) == 4 && options.algorithm == Algorithm::automatic && n > 0 && n <= widest && a.rows >= 2 * n &&
@@ -169,8 +164,8 @@ std::optional<LeastSquaresResult<T>> try_gram(typename B::Queue& queue, const pl
 }
 
 template <class B, class T>
-LeastSquaresResult<T> least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
-                                    MatrixView<const T> a, MatrixView<const T> b, const LeastSquaresOptions& options) {
+Solution<T> least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
+                          MatrixView<const T> a, MatrixView<const T> b, const LeastSquaresOptions& options) {
   check_view("A", a);
   check_view("b", b);
   detail::check(b.rows == a.rows, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ", a.rows);
@@ -180,13 +175,11 @@ LeastSquaresResult<T> least_squares(typename B::Queue& queue, const plan::Device
     check_finite<B, T>(queue, "A", matrix.matrix);
     check_finite<B, T>(queue, "b", right.matrix);
   }
-  LeastSquaresResult<T> out;
+  Solution<T> out;
   if (m >= n) {
-    if (auto solved = try_gram<B, T>(queue, profile, kept, matrix.matrix, right.matrix, options, b.memory)) {
-      solved->from_gram = true;
+    if (auto solved = try_gram<B, T>(queue, profile, kept, matrix.matrix, right.matrix, options, b.memory))
       return std::move(*solved);
-    }
-    out.solution = solve_tall<B, T>(queue, profile, kept, matrix.matrix, b, options);
+    out = solve_tall<B, T>(queue, profile, kept, matrix.matrix, b, options);
   } else {
     Options wish;
     wish.algorithm = options.algorithm;
@@ -195,10 +188,10 @@ LeastSquaresResult<T> least_squares(typename B::Queue& queue, const plan::Device
     auto f = kept.template factorization<T>(queue, profile, n, m, wish);
     f->run(transposed.matrix);
     RankView<B, T> rank(*f);
-    out.solution = solve_transposed<B, T>(*f, rank, right.matrix, options.solve, b.memory);
+    out = solve_transposed<B, T>(*f, rank, right.matrix, options.solve, b.memory);
     f.keep();
   }
-  const OnDevice<B, T> x(queue, std::as_const(out.solution.x).view());
+  const OnDevice<B, T> x(queue, std::as_const(out.x).view());
   out.residual_norms = residual_norms<B, T>(queue, matrix.matrix, x.matrix, right.matrix);
   return out;
 }

@@ -20,11 +20,11 @@ namespace qrane::dense {
 
 constexpr Index widest_on_host = 512;
 
-/// Where a pivoted R's diagonal counts as zero, relative to its first element: the trees' rounding does not grow with
-/// m.
+/// The relative tolerance that an option asks for: negative is the default. Every rank is decided by this.
 template <class T>
-double default_tolerance(Index rows, Index cols) {
-  return static_cast<double>(std::min(rows, cols) + 10) * static_cast<double>(std::numeric_limits<T>::epsilon());
+double tolerance_or_default(double relative_tolerance, Index rows, Index cols) {
+  detail::check(!std::isnan(relative_tolerance), ErrorCode::invalid_argument, "relative_tolerance is NaN");
+  return relative_tolerance >= 0 ? relative_tolerance : default_relative_tolerance<T>(rows, cols);
 }
 
 struct TriangleFacts {
@@ -158,9 +158,7 @@ class RankView {
       : RankView(queue, r, triangle_facts<B, T>(queue, r)) {}
 
   /// Whether pivoting happens on the device: the way over the host is cheap for small triangles only.
-  bool on_device() const {
-    return k() > queue_->limits(T{}).host_pivot_cols;
-  }
+  bool on_device() const { return k() > queue_->limits(T{}).host_pivot_cols; }
 
   /// k x n, on the host.
   const HostMatrix& r() {
@@ -225,7 +223,7 @@ void solve_least_norm(typename B::Queue& queue, const plan::DeviceProfile& profi
   const DeviceMatrix<B, T> top = x.block(0, 0, k, x.cols);
   copy(queue, y.block(0, 0, k, x.cols), top, Part::all);
   trsm(queue, backend::Side::left, Triangle::upper, Op::transpose, Diagonal::non_unit, T(1),
-             z.r_source().block(0, 0, k, k), top);
+       z.r_source().block(0, 0, k, k), top);
   z.apply(Op::none, x);
   queue.synchronize();
 }
@@ -246,7 +244,7 @@ Matrix<T> solve_pivoted(typename B::Queue& queue, const plan::DeviceProfile& pro
   } else if (rank > 0 && y.cols > 0) {
     copy(queue, y.block(0, 0, rank, y.cols), leading, Part::all);
     trsm(queue, backend::Side::left, Triangle::upper, Op::none, Diagonal::non_unit, T(1),
-               f.packed().block(0, 0, rank, rank), leading);
+         f.packed().block(0, 0, rank, rank), leading);
   }
   Matrix<T> pivoted = Matrix<T>::host(n, y.cols), out = Matrix<T>::host(n, y.cols);
   store<B, T>(queue, x.matrix, pivoted.view());

@@ -29,7 +29,7 @@ class Stopwatch {
 
 void check_options(const AnalyzeOptions& options, Index cols) {
   static constexpr auto bad = ErrorCode::invalid_argument;
-  const Amalgamation relax = options.amalgamation.value_or(Amalgamation{});
+  const Amalgamation relax = options.expert.amalgamation.value_or(Amalgamation{});
   const auto check_cost = [](const char* name, double value) {
     detail::check(value >= 0, bad, "Amalgamation::", name, " is ", value, ", negative or NaN");
   };
@@ -173,7 +173,7 @@ class Trials {
 
   /// How fronts are merged for columns with these counts in R.
   Amalgamation relaxation(const ColumnTree<I>& columns) const {
-    if (options_.amalgamation) return *options_.amalgamation;
+    if (options_.expert.amalgamation) return *options_.expert.amalgamation;
     double squares = 0;  // flops of a Cholesky factorization: a bound from below
     for (const I count : columns.r_counts) squares += static_cast<double>(count) * static_cast<double>(count);
     constexpr double worth_a_gpu = 5e6;

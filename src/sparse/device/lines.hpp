@@ -152,7 +152,7 @@ class DeviceLines {
   }
 
   void add_norms(const Pointer<T>& lines, Index count, const Pointer<std::int32_t>& exponents, const Group& group,
-                 SparseSolution<T>& solution) {
+                 Solution<T>& solution) {
     backend::NormLines<B, T> task{.lines = lines,
                                   .exponents = exponents,
                                   .partials = group.partials,

@@ -111,10 +111,8 @@ class DeviceSolve final : public Solves<DeviceSolve<B, T>, T>, private DeviceLin
   }
   void clear_total(const Group& g) { zero(g.total, s().cols, g); }
   void add_total(const Group& g) { copy_by(g.x, {}, g.total, {}, s().cols, g, true); }
-  void row_norms(const Group& g, SparseSolution<T>& solution) { add_norms(g.rows, s().rows, {}, g, solution); }
-  void col_norms(const Group& g, SparseSolution<T>& solution) {
-    add_norms(g.z, s().cols, fronts_.exponents, g, solution);
-  }
+  void row_norms(const Group& g, Solution<T>& solution) { add_norms(g.rows, s().rows, {}, g, solution); }
+  void col_norms(const Group& g, Solution<T>& solution) { add_norms(g.z, s().cols, fronts_.exponents, g, solution); }
 
   void subtract_product(const Pointer<T>& x, const Group& g) {
     sum({.out = g.rows,

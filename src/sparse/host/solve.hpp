@@ -120,17 +120,17 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
   }
   void subtract_normal(Group& g) const { add_normal(-1, g); }
 
-  void row_norms(const Group& g, SparseSolution<T>& solution) const {
+  void row_norms(const Group& g, Solution<T>& solution) const {
     for (Index j = 0; j < g.cols; ++j)
       solution.residual_norms.push_back(norm(s().rows, [&](Index k) { return g.rows[k + j * s().rows]; }));
   }
-  void col_norms(const Group& g, SparseSolution<T>& solution) const {
+  void col_norms(const Group& g, Solution<T>& solution) const {
     for (Index j = 0; j < g.cols; ++j)
       solution.residual_norms.push_back(
           norm(s().cols, [&](Index k) { return factors_.unscaled(g.z[k + j * s().cols], k); }));
   }
   /// What Qᵀ left of the carried right-hand sides below R: the residual, but for dropped columns.
-  void riding_norms(SparseSolution<T>& solution) const {
+  void riding_norms(Solution<T>& solution) const {
     const std::vector<Index> order = factors_.q_rows();
     const Index rank = factors_.rank();
     for (Index j = 0; j < rhs_cols_; ++j)
