@@ -319,7 +319,8 @@ struct SparseUsesCase {
   double median_ms() const { return limits.empty() ? 0 : median(limits.front().samples_ms); }
 };
 
-/// The sparse paper's tile tasks (paper/tiles/tile_factor.hpp): one kind of task flooding the device, or a matrix's tree.
+/// The sparse paper's tile tasks (paper/tiles/tile_factor.hpp): one kind of task flooding the device, or a matrix's
+/// tree.
 struct TileCase {
   std::string name;  ///< "Factorize", "Apply", or the matrix
   bool tree = false;

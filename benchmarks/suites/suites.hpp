@@ -60,7 +60,7 @@ struct UpdateShape {
   Shape shape;  ///< before the update
   Index k = 0, p = 0;
   QForm form = QForm::thin;
-  Index count = 1;  ///< batch: matrices
+  Index count = 1;                                       ///< batch: matrices
   std::vector<UpdateWay> ways = {UpdateWay::automatic};  ///< the first is the one that is compared
   int block_cols = 0;
   bool stages = false;          ///< the times of its parts (table 2)

@@ -13,8 +13,8 @@ int main(void) {
   static float values[POINTS * UNKNOWNS], heights[POINTS];
   float plane[UNKNOWNS] = {0, 0, 0};
   const float truth[UNKNOWNS] = {2.0f, -0.5f, 0.25f};
-  qrane_context *context = NULL;
-  qrane_qr *qr = NULL;
+  qrane_context* context = NULL;
+  qrane_qr* qr = NULL;
   qrane_device_info device = QRANE_DEVICE_INFO_INIT;
   qrane_solution solution = QRANE_SOLUTION_INIT;
   qrane_matrix_s a, b, x;

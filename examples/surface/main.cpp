@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A smooth surface through scattered heights, one in twenty of them nonsense: sparse least squares, reweighted until the
-// nonsense has no say. The pattern is analyzed once; every round is other values of it. Exit status 1 when a number is
-// not as it should be.
+// A smooth surface through scattered heights, one in twenty of them nonsense: sparse least squares, reweighted until
+// the nonsense has no say. The pattern is analyzed once; every round is other values of it. Exit status 1 when a number
+// is not as it should be.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -40,8 +40,8 @@ struct System {
   Index rows() const { return static_cast<Index>(b.size()); }
 };
 
-/// Heights first, each between four grid points; then, at every inner grid point and along both axes, second differences
-/// that should vanish.
+/// Heights first, each between four grid points; then, at every inner grid point and along both axes, second
+/// differences that should vanish.
 System measured() {
   System s;
   std::uint64_t seed = 11;
@@ -89,7 +89,8 @@ int main() {
         qrane::sparse::by_rows(s.rows(), unknowns, s.pointers.data(), s.columns.data(), s.values.data());
     const auto analysis = qrane::sparse::analyze(context, pattern);
     std::printf("%lld x %lld, %lld fronts, %.2e flops\n", static_cast<long long>(s.rows()),
-                static_cast<long long>(unknowns), static_cast<long long>(analysis.facts().fronts), analysis.facts().flops);
+                static_cast<long long>(unknowns), static_cast<long long>(analysis.facts().fronts),
+                analysis.facts().flops);
 
     std::vector<double> values = s.values, b = s.b;
     qrane::sparse::FactorOptions<double> options;

@@ -27,8 +27,9 @@ enum class ErrorCode : int {
 
 /// Error with a code and one sentence that names the argument and its value, or the file and its line.
 ///
-/// Memory for matrices that cannot be had is Error{out_of_memory}, with the bytes needed. Where the host lacks the little
-/// that is needed beside them, std::bad_alloc passes through (C: QRANE_OUT_OF_MEMORY). Both leave all objects usable.
+/// Memory for matrices that cannot be had is Error{out_of_memory}, with the bytes needed. Where the host lacks the
+/// little that is needed beside them, std::bad_alloc passes through (C: QRANE_OUT_OF_MEMORY). Both leave all objects
+/// usable.
 class QRANE_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

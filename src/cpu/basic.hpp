@@ -104,19 +104,18 @@ void sum_lines(const Queue& queue, const SumLines<Cpu, T>& task);
 template <class T>
 void norm_lines(const Queue& queue, const NormLines<Cpu, T>& task);
 template <class T>
-void solve_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks,
-                      Op op);
+void solve_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks, Op op);
 template <class T>
 void update_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks,
                        Op op);
 template <class T>
-void reflect_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f,
-                         const FrontTasks<Cpu, std::int32_t>& list, Op op);
+void reflect_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, std::int32_t>& list,
+                         Op op);
 template <class T>
 void multiply_front_panels(const Queue& queue, const FrontReflect<Cpu, T>& f,
                            const FrontTasks<Cpu, FrontPanelPart>& tasks);
 template <class T>
-void update_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f,
-                        const FrontTasks<Cpu, FrontPanelPart>& tasks, Op op);
+void update_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks,
+                        Op op);
 
 }  // namespace qrane::backend::cpu

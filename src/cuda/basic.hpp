@@ -108,8 +108,8 @@ template <class T>
 void update_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f, const FrontTasks<Cuda, FrontBlock>& tasks,
                        Op op);
 template <class T>
-void reflect_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f,
-                         const FrontTasks<Cuda, std::int32_t>& list, Op op);
+void reflect_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f, const FrontTasks<Cuda, std::int32_t>& list,
+                         Op op);
 template <class T>
 void multiply_front_panels(const Queue& queue, const FrontReflect<Cuda, T>& f,
                            const FrontTasks<Cuda, FrontPanelPart>& tasks);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far each kernel reaches on the current device, for Queue::limits and for the launchers' own checks; and the scratch
-// they take.
+// How far each kernel reaches on the current device, for Queue::limits and for the launchers' own checks; and the
+// scratch they take.
 #pragma once
 
 #include "cuda/cuda.hpp"

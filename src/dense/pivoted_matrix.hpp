@@ -251,7 +251,7 @@ void PivotedMatrix<B, T>::run_randomized(double tolerance, bool truncate) {
     const Index sketched = std::min(sketch_rows, height);
     const Mat y = sketch_.block(0, 0, sketched, left);
     gemm(queue_, Op::none, Op::none, T(1), gaussian_.block(0, col, sketched, height), a_.block(col, col, height, left),
-                T(0), y);
+         T(0), y);
     factor(y, sketch_packed_.block(0, 0, sketched, left), device_columns_, sketch_tau_, n, 0.0, false);
     take_panel(col, n);
     apply_range(Op::transpose, col, col + n, a_.columns(col + n, left - n));

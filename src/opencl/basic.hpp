@@ -35,7 +35,8 @@ void sum_abs(const Queue& queue, const Mat<T>& a, Pointer<double> sum, const Scr
 template <class T>
 void max_abs(const Queue& queue, const Mat<T>& a, Pointer<double> maximum, const Scratch<OpenCL>& scratch);
 template <class T>
-void first_not_finite(const Queue& queue, const Mat<T>& a, Pointer<std::int64_t> position, const Scratch<OpenCL>& scratch);
+void first_not_finite(const Queue& queue, const Mat<T>& a, Pointer<std::int64_t> position,
+                      const Scratch<OpenCL>& scratch);
 
 // products
 template <class T>
@@ -87,7 +88,8 @@ void pack_fronts(const Queue& queue, const Fronts<OpenCL, T>& f, const FrontTask
 template <class T>
 void unpack_fronts(const Queue& queue, const Fronts<OpenCL, T>& f, const FrontTasks<OpenCL, FrontPieceTask>& tasks);
 template <class T>
-void factor_front_panels(const Queue& queue, const Fronts<OpenCL, T>& f, const FrontTasks<OpenCL, FrontPanelTask>& tasks);
+void factor_front_panels(const Queue& queue, const Fronts<OpenCL, T>& f,
+                         const FrontTasks<OpenCL, FrontPanelTask>& tasks);
 template <class T>
 void update_fronts(const Queue& queue, const Fronts<OpenCL, T>& f, const FrontTasks<OpenCL, FrontUpdateTask>& tasks);
 template <class T>

@@ -100,7 +100,8 @@ void insert_columns_by(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatri
   if (found > 0) copy(queue, rest.z, q.columns(c, found), Part::all);
   if (store.nrhs > 0) {
     if (c > 0) copy(queue, store.d(), m.block(0, n, c, store.nrhs), Part::all);
-    if (found > 0) gemm(queue, Op::transpose, Op::none, T(1), rest.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
+    if (found > 0)
+      gemm(queue, Op::transpose, Op::none, T(1), rest.z, store.b(), T(0), m.block(c, n, found, store.nrhs));
   }
   turn(in_q, rest, m, q);
   store.take_r(m);

@@ -119,7 +119,7 @@ double triangle_drift(typename B::Queue& queue, const backend::DeviceMatrix<B, T
   dense::load<B, T>(queue, rows.view(), w.matrix);
   copy(queue, r, upper.matrix, Part::upper);
   gemm(queue, Op::transpose, Op::none, T(1), w.matrix, upper.matrix, T(0),
-             of_r.matrix);  // R's columns are as long as A's
+       of_r.matrix);  // R's columns are as long as A's
   Matrix<T> host = Matrix<T>::host(vectors, n);
   dense::store<B, T>(queue, of_r.matrix, host.view());
   std::vector<double> scale = detail::column_squares(host);

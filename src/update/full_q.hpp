@@ -102,9 +102,10 @@ class FullQ final : public WholeQ<B, T> {
           Index at = 0;
           for (const Run& run : store_.order.runs(step.k, step.p)) {
             if (end_ > front_ + step.p)
-              fill(queue, view(rows(), front_ + step.p, end_ - front_ - step.p)
-                             .block(run.first, 0, run.count, end_ - front_ - step.p),
-                         T(0), T(0));
+              fill(queue,
+                   view(rows(), front_ + step.p, end_ - front_ - step.p)
+                       .block(run.first, 0, run.count, end_ - front_ - step.p),
+                   T(0), T(0));
             fill(queue, fresh.block(run.first, at, run.count, run.count), T(0), T(1));
             at += run.count;
           }

@@ -86,7 +86,7 @@ void insert_rows(Tools<B, T>& tools, Store<B, T>& store, Index k, const DeviceMa
         fill(queue, e_in.block(run.first, at, run.count, run.count), T(0), T(1));
       if (store.nrhs > 0)
         copy(queue, e.block(at, 0, run.count, store.nrhs),
-                   store.b_view(order.extent()).block(run.first, 0, run.count, store.nrhs), Part::all);
+             store.b_view(order.extent()).block(run.first, 0, run.count, store.nrhs), Part::all);
       at += run.count;
     }
     sweep.run();

@@ -123,7 +123,7 @@ bool wide_downdate_factor(Tools<B, T>& tools, const DeviceMatrix<B, double>& gra
       [&](const CholeskyBlock<B, T>& block, const DeviceMatrix<B, double>& left12, const DeviceMatrix<B, double>& l12) {
         copy(queue, left12, l12, Part::all);
         trsm(queue, backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, 1.0,
-                   block.r, l12);
+             block.r, l12);
       },
       [](Index, const CholeskyBlock<B, T>&) {});
   const DeviceMatrix<B, double> roots = tools.scratch.template matrix<double>(1, p);
@@ -175,7 +175,7 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
   const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(n + p, p), w = g.block(0, 0, n, p);
   transpose(queue, u, w);
   trsm(queue, backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1),
-             store.triangle(), w);
+       store.triangle(), w);
   constexpr Index most_on_host = 48;
   const double least = error * backend::RowUpdate<B, T>::least_left(n);
   const DeviceMatrix<B, double> gram = tools.gram_of(w);
@@ -202,7 +202,7 @@ bool delete_rows_without_q(Tools<B, T>& tools, Store<B, T>& store, const DeviceM
     copy(queue, e, t, Part::all);
     gemm(queue, Op::transpose, Op::none, T(-1), w, store.d(), T(1), t);
     trsm(queue, backend::Side::left, backend::Triangle::upper, Op::transpose, backend::Diagonal::non_unit, T(1), bottom,
-               t);
+         t);
     const DeviceMatrix<B, T> kept = tools.scratch.template matrix<T>(p, nrhs);
     copy(queue, t, kept, Part::all);
     chain_up(tools, scaled, m, p, n, corner, block, false);

@@ -159,7 +159,7 @@ class StagedQ final : public WholeQ<B, T> {
           Index row = at;
           for (const Run& run : stage.runs) {
             copy(tools_.queue, physical.block(run.first, 0, run.count, out.cols),
-                              work.block(row, 0, run.count, out.cols), Part::all);
+                 work.block(row, 0, run.count, out.cols), Part::all);
             row += run.count;
           }
           break;

@@ -47,7 +47,8 @@ void sweep_strip(typename B::Queue& queue, const Chain<B, T>& chain, const Place
     const Index cols = chain.width(j), at = place.first + j * nb, before = nb - cols, after = nb + p;
     copy(queue, x.columns(at, cols), now.columns(chain.down ? after : before, cols), Part::all);
     const Index in = chain.down ? nb : before, out = chain.down ? before : nb;
-    gemm(queue, Op::none, Op::none, T(1), now.columns(in, cols + p), chain.window(j), T(0), next.columns(out, cols + p));
+    gemm(queue, Op::none, Op::none, T(1), now.columns(in, cols + p), chain.window(j), T(0),
+         next.columns(out, cols + p));
     copy(queue, next.columns(chain.down ? before : after, cols), x.columns(at + place.shift, cols), Part::all);
     std::swap(now, next);
   }

@@ -131,7 +131,8 @@ struct Chains {
   std::int64_t triangles = 0;  // n rows of r each
   std::int64_t checkpoint_elements = 0;
 };
-/// What absorb leaves of rows x cols on a device with so many multiprocessors. Found by the backend's tag, not by a queue.
+/// What absorb leaves of rows x cols on a device with so many multiprocessors. Found by the backend's tag, not by a
+/// queue.
 template <class B, class T>
 Chains absorb_chains(B, T, Index, Index, bool, int) {
   not_whole("absorb");

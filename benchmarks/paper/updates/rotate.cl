@@ -2,8 +2,8 @@
 // Wavefronts of Givens rotations (Rotations and Rotate in rotations.hpp), WAVES fronts.
 //
 // make_rotations: one group; work-item r has row r of the strip, and item j finds the rotation of front j for all.
-// rotate: a work-item has a row of X and the WAVES + 1 columns that the fronts stand on; a column is read once and written
-// once for all of them.
+// rotate: a work-item has a row of X and the WAVES + 1 columns that the fronts stand on; a column is read once and
+// written once for all of them.
 
 KERNEL make_rotations(CONDITION, MATRIX(strip), BUFFER(cs), const long heights, const long cols) {
   __local REAL turn[2];

@@ -280,20 +280,22 @@ template <class T>
 void lay_out_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list) {
   if (queue.skip()) return;
   queue.workers().run(list.count, list.count * (list.max_rows + list.max_cols) * 8,
-                [&](Index i, int) { Front<T>(fronts, list.tasks[i]).lay_out(); });
+                      [&](Index i, int) { Front<T>(fronts, list.tasks[i]).lay_out(); });
 }
 
 template <class T>
 void assemble_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontShare>& tasks) {
   if (queue.skip()) return;
-  run_shares(queue.workers(), fronts, tasks, [](const auto& front, Index first, Index last) { front.assemble(first, last); });
+  run_shares(queue.workers(), fronts, tasks,
+             [](const auto& front, Index first, Index last) { front.assemble(first, last); });
 }
 
 template <class T>
-void factor_front_panels(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPanelTask>& tasks) {
+void factor_front_panels(const Queue& queue, const Fronts<Cpu, T>& fronts,
+                         const FrontTasks<Cpu, FrontPanelTask>& tasks) {
   if (queue.skip()) return;
   queue.workers().run(tasks.count, tasks.count * tasks.max_rows * fronts.panel * fronts.panel * 3,
-                [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).factor_panel(tasks.tasks[i].panel); });
+                      [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).factor_panel(tasks.tasks[i].panel); });
 }
 
 template <class T>
@@ -310,26 +312,28 @@ void update_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const Front
 template <class T>
 void finish_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontShare>& tasks) {
   if (queue.skip()) return;
-  run_shares(queue.workers(), fronts, tasks, [](const auto& front, Index first, Index last) { front.finish(first, last); });
+  run_shares(queue.workers(), fronts, tasks,
+             [](const auto& front, Index first, Index last) { front.finish(first, last); });
 }
 
 template <class T>
 void pack_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPieceTask>& tasks) {
   if (queue.skip()) return;
   queue.workers().run(tasks.count, operations(tasks, 4),
-                [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).pack(tasks.tasks[i]); });
+                      [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).pack(tasks.tasks[i]); });
 }
 
 template <class T>
 void unpack_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, FrontPieceTask>& tasks) {
   if (queue.skip()) return;
   queue.workers().run(tasks.count, operations(tasks, 4),
-                [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).unpack(tasks.tasks[i]); });
+                      [&](Index i, int) { Front<T>(fronts, tasks.tasks[i].front).unpack(tasks.tasks[i]); });
 }
 
 // V and T are written in any case: they are what the panels are made of here.
 template <class T>
-void factor_whole_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list, bool) {
+void factor_whole_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const FrontTasks<Cpu, std::int32_t>& list,
+                         bool) {
   if (queue.skip()) return;
   const blas::SingleThread single;
   queue.workers().run(list.count, operations(list, 4 * fronts.panel), [&](Index i, int) {
@@ -344,15 +348,14 @@ void factor_whole_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const
   });
 }
 
-
-#define QRANE_INSTANTIATE(T)                                                                                   \
-  template void lay_out_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&);            \
-  template void assemble_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);             \
-  template void factor_front_panels(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPanelTask>&);     \
-  template void update_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontUpdateTask>&);          \
-  template void finish_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);               \
-  template void pack_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);             \
-  template void unpack_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);           \
+#define QRANE_INSTANTIATE(T)                                                                                      \
+  template void lay_out_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&);        \
+  template void assemble_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);         \
+  template void factor_front_panels(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPanelTask>&); \
+  template void update_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontUpdateTask>&);      \
+  template void finish_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontShare>&);           \
+  template void pack_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);         \
+  template void unpack_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, FrontPieceTask>&);       \
   template void factor_whole_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, bool);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

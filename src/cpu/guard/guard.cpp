@@ -147,7 +147,7 @@ void reconstruct(const Queue& queue, const Reconstruct<Cpu, T>& x) {
   }
 }
 
-#define QRANE_INSTANTIATE(T)                                             \
+#define QRANE_INSTANTIATE(T)                                                    \
   template void guarded_cholesky(const Queue&, const GuardedCholesky<Cpu, T>&); \
   template void reconstruct(const Queue&, const Reconstruct<Cpu, T>&);
 QRANE_INSTANTIATE(float)

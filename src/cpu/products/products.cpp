@@ -41,8 +41,7 @@ SingleThread::~SingleThread() {
 // other by spinning slow small problems down several times.
 
 template <class T>
-void gemm(const Queue& queue, Op op_a, Op op_b, T alpha, const Mat<T>& a, const Mat<T>& b, T beta,
-                 const Mat<T>& c) {
+void gemm(const Queue& queue, Op op_a, Op op_b, T alpha, const Mat<T>& a, const Mat<T>& b, T beta, const Mat<T>& c) {
   if (queue.skip()) return;
   const Index k = op_a == Op::none ? a.cols : a.rows;
   const bool by_rows = c.rows > c.cols;
@@ -63,7 +62,7 @@ void gemm(const Queue& queue, Op op_a, Op op_b, T alpha, const Mat<T>& a, const 
 
 template <class T>
 void trsm(const Queue& queue, Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, const Mat<T>& a,
-                 const Mat<T>& b) {
+          const Mat<T>& b) {
   if (queue.skip()) return;
   const Index extent = side == Side::left ? b.cols : b.rows;  // independent right-hand sides
   const Index pieces = b.count == 1 ? std::min<Index>(queue.threads(), std::max<Index>(extent / 16, 1)) : 1;
@@ -158,13 +157,12 @@ void multiply_full(const Queue& queue, const Mat<T>& a, const Mat<double>& w, co
   multiply_wide(queue, a, w, q, {});  // which looks at no zeros
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                 \
-  template void gemm(const Queue&, Op, Op, T, const Mat<T>&, const Mat<T>&, T, const Mat<T>&); \
-  template void trsm(const Queue&, Side, Triangle, Op, Diagonal, T, const Mat<T>&, const Mat<T>&);    \
-  template void gram(const Queue&, const Mat<T>&, const Mat<double>&, const Scratch<Cpu>&);                  \
-  template void multiply_wide(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&,  \
-                                     const Scratch<Cpu>&);                                                          \
-  template void multiply_full(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&); \
+#define QRANE_INSTANTIATE(T)                                                                                        \
+  template void gemm(const Queue&, Op, Op, T, const Mat<T>&, const Mat<T>&, T, const Mat<T>&);                      \
+  template void trsm(const Queue&, Side, Triangle, Op, Diagonal, T, const Mat<T>&, const Mat<T>&);                  \
+  template void gram(const Queue&, const Mat<T>&, const Mat<double>&, const Scratch<Cpu>&);                         \
+  template void multiply_wide(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&, const Scratch<Cpu>&); \
+  template void multiply_full(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&);                      \
   template void apply_sketch(const Queue&, const Mat<T>&, const Mat<T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

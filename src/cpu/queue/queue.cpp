@@ -112,7 +112,7 @@ Limits Queue::limits(T) const {
   l.max_sweep_block = 256;
   l.max_update_cols = 512;  // beyond, blocks by BLAS are faster
   l.max_update_rows = 64;
-  l.front_update_cols = 256;                                // what stays in the cache between an update's products
+  l.front_update_cols = 256;  // what stays in the cache between an update's products
   l.front_whole_elements = 32768 / static_cast<Index>(sizeof(T));  // what one core's nearest cache holds
   return l;
 }

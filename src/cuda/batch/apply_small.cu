@@ -5,9 +5,9 @@
 // over a column's parts, w = tau vᵀ c, and one update c -= w v. C beyond Shape::cols columns is walked over in pieces.
 //
 // V and C are read once, C is written once; 4 m k flops a column of C.
+#include "cuda/batch/small.cuh"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/batch.hpp"
-#include "cuda/batch/small.cuh"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_table: matrices whose addresses are in a table, to or from contiguous memory. A block per matrix, its threads
 // along the columns; one read and one write.
+#include "cuda/collectives/kernel.cuh"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/batch.hpp"
-#include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -10,9 +10,9 @@
 // warp synchronization and no barrier per step.
 //
 // Each matrix is read once and written once. Cost: about 2 m n^2 flops and 3 m n words of shared memory.
+#include "cuda/batch/small.cuh"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/batch.hpp"
-#include "cuda/batch/small.cuh"
 
 namespace qrane::backend::cuda {
 namespace {

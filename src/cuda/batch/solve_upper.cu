@@ -5,10 +5,10 @@
 // n^2 flops a right-hand side; bound by the latency of n steps, which a batch hides.
 #include <algorithm>
 
+#include "cuda/collectives/tile.cuh"
 #include "cuda/products/products.hpp"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/batch.hpp"
-#include "cuda/collectives/tile.cuh"
 
 namespace qrane::backend::cuda {
 namespace {

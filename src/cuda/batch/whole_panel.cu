@@ -15,11 +15,11 @@
 //
 // Columns are scaled to a largest magnitude near 1 by exact powers of two until they are finished. Sums are formed in a
 // fixed order. About 3 m n^2 flops; reads and writes the panel once.
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/batch.hpp"
 #include "cuda/collectives/panel.cuh"
 #include "cuda/collectives/warp.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/batch.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_lines, sum_lines, norm_lines: what moves right-hand sides between layouts, sparse products and levels of
 // singletons, and norms. All of it is bound by memory; threads of a warp take neighbouring numbers of a line.
+#include "cuda/collectives/tile.cuh"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/front_solve.hpp"
-#include "cuda/collectives/tile.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -125,7 +125,7 @@ void norm_lines(const Queue& queue, const NormLines<Cuda, T>& task) {
   check_launch("norm_lines");
 }
 
-#define QRANE_INSTANTIATE(T)                                                 \
+#define QRANE_INSTANTIATE(T)                                         \
   template void copy_lines(const Queue&, const CopyLines<Cuda, T>&); \
   template void sum_lines(const Queue&, const SumLines<Cuda, T>&);   \
   template void norm_lines(const Queue&, const NormLines<Cuda, T>&);

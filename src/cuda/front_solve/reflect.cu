@@ -5,10 +5,10 @@
 // Vᵀ C: warp w goes down columns 4 w .. 4 w + 3 of V, lane l having rows l, l + 32, ...; C goes through shared memory,
 // and sums are brought together at the end. C - V W: a thread has a row. V is read twice for each tile, C twice and
 // written once.
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/front_solve.hpp"
 #include "cuda/collectives/tile.cuh"
 #include "cuda/front_solve/line_tiles.cuh"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/front_solve.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -200,8 +200,8 @@ bool takes(const FrontReflect<Cuda, T>& f, Index count) {
 }  // namespace
 
 template <class T>
-void reflect_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f,
-                                const FrontTasks<Cuda, std::int32_t>& list, Op op) {
+void reflect_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f, const FrontTasks<Cuda, std::int32_t>& list,
+                         Op op) {
   const Launch launch(queue);
   if (!takes(f, list.count)) return;
   by_tiles(list.count, f.cols, [&](auto tile, dim3 grid) {
@@ -212,7 +212,7 @@ void reflect_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f,
 
 template <class T>
 void multiply_front_panels(const Queue& queue, const FrontReflect<Cuda, T>& f,
-                                  const FrontTasks<Cuda, FrontPanelPart>& tasks) {
+                           const FrontTasks<Cuda, FrontPanelPart>& tasks) {
   const Launch launch(queue);
   if (!takes(f, tasks.count)) return;
   by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
@@ -223,7 +223,7 @@ void multiply_front_panels(const Queue& queue, const FrontReflect<Cuda, T>& f,
 
 template <class T>
 void update_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f,
-                               const FrontTasks<Cuda, FrontPanelPart>& tasks, Op op) {
+                        const FrontTasks<Cuda, FrontPanelPart>& tasks, Op op) {
   const Launch launch(queue);
   if (!takes(f, tasks.count)) return;
   by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
@@ -232,13 +232,13 @@ void update_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f,
   check_launch("update_front_lines");
 }
 
-#define QRANE_INSTANTIATE(T)                                                              \
-  template void reflect_front_lines(const Queue&, const FrontReflect<Cuda, T>&,   \
-                                           const FrontTasks<Cuda, std::int32_t>&, Op);    \
-  template void multiply_front_panels(const Queue&, const FrontReflect<Cuda, T>&, \
-                                             const FrontTasks<Cuda, FrontPanelPart>&);    \
-  template void update_front_lines(const Queue&, const FrontReflect<Cuda, T>&,    \
-                                          const FrontTasks<Cuda, FrontPanelPart>&, Op);
+#define QRANE_INSTANTIATE(T)                                                                                           \
+  template void reflect_front_lines(const Queue&, const FrontReflect<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&, \
+                                    Op);                                                                               \
+  template void multiply_front_panels(const Queue&, const FrontReflect<Cuda, T>&,                                      \
+                                      const FrontTasks<Cuda, FrontPanelPart>&);                                        \
+  template void update_front_lines(const Queue&, const FrontReflect<Cuda, T>&,                                         \
+                                   const FrontTasks<Cuda, FrontPanelPart>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -7,10 +7,10 @@
 //
 // A triangle is solved in shared memory, a warp for two right-hand sides at a time, lane r having rows r and r + 32. It
 // multiplies by reciprocals of the diagonal where none of them, nor the diagonal, is near the end of the range.
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/front_solve.hpp"
 #include "cuda/collectives/tile.cuh"
 #include "cuda/front_solve/line_tiles.cuh"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/front_solve.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -273,8 +273,8 @@ __global__ void __launch_bounds__(threads)
 }  // namespace
 
 template <class T>
-void solve_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f,
-                             const FrontTasks<Cuda, FrontBlock>& tasks, Op op) {
+void solve_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f, const FrontTasks<Cuda, FrontBlock>& tasks,
+                      Op op) {
   const Launch launch(queue);
   if (tasks.count == 0 || f.cols == 0) return;
   by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
@@ -284,8 +284,8 @@ void solve_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f,
 }
 
 template <class T>
-void update_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f,
-                              const FrontTasks<Cuda, FrontBlock>& tasks, Op op) {
+void update_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f, const FrontTasks<Cuda, FrontBlock>& tasks,
+                       Op op) {
   const Launch launch(queue);
   if (tasks.count == 0 || f.cols == 0) return;
   by_tiles(tasks.count, f.cols, [&](auto tile, dim3 grid) {
@@ -294,11 +294,9 @@ void update_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f,
   check_launch("update_front_rows");
 }
 
-#define QRANE_INSTANTIATE(T)                                                        \
-  template void solve_front_rows(const Queue&, const FrontSolve<Cuda, T>&,  \
-                                        const FrontTasks<Cuda, FrontBlock>&, Op);   \
-  template void update_front_rows(const Queue&, const FrontSolve<Cuda, T>&, \
-                                         const FrontTasks<Cuda, FrontBlock>&, Op);
+#define QRANE_INSTANTIATE(T)                                                                                         \
+  template void solve_front_rows(const Queue&, const FrontSolve<Cuda, T>&, const FrontTasks<Cuda, FrontBlock>&, Op); \
+  template void update_front_rows(const Queue&, const FrontSolve<Cuda, T>&, const FrontTasks<Cuda, FrontBlock>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

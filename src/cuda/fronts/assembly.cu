@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // lay_out_fronts, assemble_fronts, finish_fronts: what surrounds the factorization of fronts in global memory. All of
 // it moves data: a front is written once as zeros, its children's contribution blocks are read once and written once.
+#include "cuda/fronts/layout.cuh"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/fronts.hpp"
-#include "cuda/fronts/layout.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -145,8 +145,7 @@ unsigned threads_for(const FrontTasks<Cuda, Task>& tasks) {
 }  // namespace
 
 template <class T>
-void lay_out_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
-                           const FrontTasks<Cuda, std::int32_t>& list) {
+void lay_out_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, std::int32_t>& list) {
   const Launch launch(queue);
   if (list.count == 0) return;
   constexpr std::int32_t rows_of_block = 8192;
@@ -163,8 +162,7 @@ void lay_out_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
 }
 
 template <class T>
-void assemble_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
-                            const FrontTasks<Cuda, FrontShare>& tasks) {
+void assemble_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontShare>& tasks) {
   const Launch launch(queue);
   if (tasks.count == 0) return;
   assemble_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition,
@@ -173,8 +171,7 @@ void assemble_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
 }
 
 template <class T>
-void finish_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
-                          const FrontTasks<Cuda, FrontShare>& tasks) {
+void finish_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontShare>& tasks) {
   const Launch launch(queue);
   if (tasks.count == 0) return;
   finish_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
@@ -183,8 +180,7 @@ void finish_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
 }
 
 template <class T>
-void pack_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
-                        const FrontTasks<Cuda, FrontPieceTask>& tasks) {
+void pack_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontPieceTask>& tasks) {
   const Launch launch(queue);
   if (tasks.count == 0) return;
   pack_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
@@ -193,8 +189,7 @@ void pack_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
 }
 
 template <class T>
-void unpack_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
-                          const FrontTasks<Cuda, FrontPieceTask>& tasks) {
+void unpack_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontPieceTask>& tasks) {
   const Launch launch(queue);
   if (tasks.count == 0) return;
   unpack_kernel<<<static_cast<unsigned>(tasks.count), threads_for(tasks), 0, launch.stream>>>(launch.condition, fronts,
@@ -202,7 +197,7 @@ void unpack_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
   check_launch("unpack_fronts");
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                          \
+#define QRANE_INSTANTIATE(T)                                                                                  \
   template void pack_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&);   \
   template void unpack_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontPieceTask>&); \
   template void lay_out_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&);  \

@@ -21,13 +21,13 @@
 #include <utility>
 
 #include "cuda/collectives/cluster_launch.hpp"
-#include "cuda/fronts/panel_gram.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/fronts.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/fronts/panel_columns.cuh"
+#include "cuda/fronts/panel_gram.hpp"
 #include "cuda/fronts/panel_products.cuh"
 #include "cuda/fronts/panel_task.cuh"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/fronts.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -151,8 +151,7 @@ void start(const Launch& launch, const Fronts<Cuda, T>& f, const FrontTasks<Cuda
 }  // namespace
 
 template <class T>
-void factor_front_panels(const Queue& queue, const Fronts<Cuda, T>& f,
-                                const FrontTasks<Cuda, FrontPanelTask>& tasks) {
+void factor_front_panels(const Queue& queue, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, FrontPanelTask>& tasks) {
   const Launch launch(queue);
   detail::check(f.panel > 0 && f.panel <= order, ErrorCode::invalid_argument,
                 "factor_front_panels takes panels of 1 to ", order, " columns, got ", f.panel);
@@ -178,9 +177,7 @@ void factor_front_panels(const Queue& queue, const Fronts<Cuda, T>& f,
   start<0, tall_warps>(launch, f, tasks, blocks, most);
 }
 
-template void factor_front_panels(const Queue&, const Fronts<Cuda, float>&,
-                                         const FrontTasks<Cuda, FrontPanelTask>&);
-template void factor_front_panels(const Queue&, const Fronts<Cuda, double>&,
-                                         const FrontTasks<Cuda, FrontPanelTask>&);
+template void factor_front_panels(const Queue&, const Fronts<Cuda, float>&, const FrontTasks<Cuda, FrontPanelTask>&);
+template void factor_front_panels(const Queue&, const Fronts<Cuda, double>&, const FrontTasks<Cuda, FrontPanelTask>&);
 
 }  // namespace qrane::backend::cuda

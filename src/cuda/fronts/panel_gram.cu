@@ -20,12 +20,12 @@
 // Every block goes through the 32 columns for itself, with the same bits.
 // Cost: 3 m b^2 flops in double, 12 m b bytes and 4 exchanges; of few rows the 32 steps take most of the time.
 #include "cuda/collectives/cluster_launch.hpp"
-#include "cuda/fronts/panel_gram.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/fronts.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/fronts/panel_gram.cuh"
+#include "cuda/fronts/panel_gram.hpp"
 #include "cuda/fronts/panel_task.cuh"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/fronts.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

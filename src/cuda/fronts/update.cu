@@ -14,10 +14,10 @@
 //
 // Flops: 128 per element of C; bytes: 16 (24 where C is read twice) in double, from memory, and V once per strip, from
 // L2.
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/fronts.hpp"
 #include "cuda/fronts/update.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/fronts.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -164,8 +164,7 @@ void launch_staged(const Launch& launch, const Fronts<Cuda, T>& fronts,
 }  // namespace
 
 template <class T>
-void update_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
-                          const FrontTasks<Cuda, FrontUpdateTask>& tasks) {
+void update_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, FrontUpdateTask>& tasks) {
   const Launch launch(queue);
   if (tasks.count == 0 || tasks.max_rows == 0) return;
   check_update(fronts, tasks, "update_fronts");
@@ -177,9 +176,8 @@ void update_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
   }
 }
 
-template void update_fronts<float>(const Queue&, const Fronts<Cuda, float>&,
-                                          const FrontTasks<Cuda, FrontUpdateTask>&);
+template void update_fronts<float>(const Queue&, const Fronts<Cuda, float>&, const FrontTasks<Cuda, FrontUpdateTask>&);
 template void update_fronts<double>(const Queue&, const Fronts<Cuda, double>&,
-                                           const FrontTasks<Cuda, FrontUpdateTask>&);
+                                    const FrontTasks<Cuda, FrontUpdateTask>&);
 
 }  // namespace qrane::backend::cuda

@@ -9,8 +9,8 @@
 
 #include <cuda_pipeline_primitives.h>
 
-#include "cuda/collectives/cluster_launch.hpp"
 #include "cuda/collectives/cluster.cuh"
+#include "cuda/collectives/cluster_launch.hpp"
 #include "cuda/collectives/mma.cuh"
 #include "cuda/collectives/tile_mma.cuh"
 #include "cuda/reach.hpp"

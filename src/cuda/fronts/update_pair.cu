@@ -12,10 +12,10 @@
 //     | W, then X: 128 columns of 64 | V1ᵀ V2 of this block | V1ᵀ V2 |
 //
 // Flops: 256 per element of C (and 8 for V1ᵀ V2); bytes: 24 in double, from memory, and V once per strip, from L2.
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/fronts.hpp"
 #include "cuda/fronts/update.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/fronts.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(threads, 2) front_update_pair_kernel(const std
 
 template <class T>
 void update_fronts_pair(const Queue& queue, const Fronts<Cuda, T>& fronts,
-                               const FrontTasks<Cuda, FrontUpdateTask>& tasks) {
+                        const FrontTasks<Cuda, FrontUpdateTask>& tasks) {
   const Launch launch(queue);
   if (tasks.count == 0 || tasks.max_rows == 0) return;
   check_update(fronts, tasks, "update_fronts_pair");
@@ -234,8 +234,8 @@ void update_fronts_pair(const Queue& queue, const Fronts<Cuda, T>& fronts,
 }
 
 template void update_fronts_pair<float>(const Queue&, const Fronts<Cuda, float>&,
-                                               const FrontTasks<Cuda, FrontUpdateTask>&);
+                                        const FrontTasks<Cuda, FrontUpdateTask>&);
 template void update_fronts_pair<double>(const Queue&, const Fronts<Cuda, double>&,
-                                                const FrontTasks<Cuda, FrontUpdateTask>&);
+                                         const FrontTasks<Cuda, FrontUpdateTask>&);
 
 }  // namespace qrane::backend::cuda

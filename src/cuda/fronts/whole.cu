@@ -4,11 +4,11 @@
 // What a block takes of a multiprocessor is fixed by its launch: a list is done by a class that takes all of its
 // fronts, so that callers had better not mix sizes. Whether a front goes by blocks of columns follows from its own
 // bounds, and its bits from that alone.
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/fronts.hpp"
 #include "cuda/fronts/blocked.cuh"
 #include "cuda/fronts/layout.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/fronts.hpp"
 #include "vocabulary/queue.hpp"
 
 namespace qrane::backend::cuda {
@@ -127,8 +127,8 @@ Index front_whole_elements() {
 }
 
 template <class T>
-void factor_whole_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
-                                const FrontTasks<Cuda, std::int32_t>& list, bool keep_q) {
+void factor_whole_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts, const FrontTasks<Cuda, std::int32_t>& list,
+                         bool keep_q) {
   const Launch launch(queue);
   if (list.count == 0) return;
   detail::check(fronts.panel > 0 && fronts.panel <= warp_size, ErrorCode::invalid_argument,
@@ -146,10 +146,9 @@ void factor_whole_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts,
   launch_class<Class<1, 1, 16>>(launch, fronts, list, elements, keep_q);
 }
 
-#define QRANE_INSTANTIATE(T)                                                      \
-  template Index front_whole_elements<T>();                                       \
-  template void factor_whole_fronts(const Queue&, const Fronts<Cuda, T>&, \
-                                           const FrontTasks<Cuda, std::int32_t>&, bool);
+#define QRANE_INSTANTIATE(T)                \
+  template Index front_whole_elements<T>(); \
+  template void factor_whole_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&, bool);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

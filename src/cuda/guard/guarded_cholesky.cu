@@ -12,11 +12,11 @@
 //            column, Ŵ(i,j) := sum_{i<=k<j} Ŵ(i,k) R̂(k,j), which reads only columns already inverted
 //
 // About 2 n^3 / 3 flops; what counts are the n / 8 steps of some 2000 cycles each.
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/guard.hpp"
 #include "cuda/collectives/reduce.cuh"
 #include "cuda/collectives/triangle.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/guard.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

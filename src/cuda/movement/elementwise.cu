@@ -2,9 +2,9 @@
 // Data movement of the vocabulary: copy, narrow, widen (one kernel: read S, convert, write D),
 // rows by lists, fill, and transpose through 32 x 32 tiles in shared memory. Cost: each element read once and
 // written once; 16-byte accesses where pointers and leading dimensions allow.
+#include "cuda/collectives/kernel.cuh"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/movement.hpp"
-#include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -135,7 +135,7 @@ void run_convert(const Launch& launch, const DeviceMatrix<Cuda, S>& a, const Dev
 /// Parts only where S is at least as wide as D.
 template <class S, class D>
 void convert(const Launch& launch, const DeviceMatrix<Cuda, S>& source, const DeviceMatrix<Cuda, D>& target,
-                    Part part) {
+             Part part) {
   if (source.rows == 0 || source.cols == 0 || source.count == 0) return;
   DeviceMatrix<Cuda, S> a = source;
   DeviceMatrix<Cuda, D> c = target;
@@ -192,7 +192,7 @@ void transpose(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const De
 
 template <class T>
 void copy_rows(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const std::int64_t* sources,
-                      const DeviceMatrix<Cuda, T>& target, const std::int64_t* targets, Index count) {
+               const DeviceMatrix<Cuda, T>& target, const std::int64_t* targets, Index count) {
   const Launch launch(queue);
   if (count == 0 || source.cols == 0 || source.count == 0) return;
   const Walk walk = plan_walk(count, source.cols, source.count, most_blocks(launch));
@@ -201,13 +201,13 @@ void copy_rows(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const st
   check_launch("copy_rows kernel");
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                     \
-  template void copy(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&, Part);            \
-  template void narrow(const Queue&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, T>&, Part);     \
-  template void widen(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, double>&);            \
-  template void copy_rows(const Queue&, const DeviceMatrix<Cuda, T>&, const std::int64_t*,                       \
-                          const DeviceMatrix<Cuda, T>&, const std::int64_t*, Index);                             \
-  template void fill(const Queue&, const DeviceMatrix<Cuda, T>&, T, T);                                          \
+#define QRANE_INSTANTIATE(T)                                                                                 \
+  template void copy(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&, Part);        \
+  template void narrow(const Queue&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, T>&, Part); \
+  template void widen(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, double>&);        \
+  template void copy_rows(const Queue&, const DeviceMatrix<Cuda, T>&, const std::int64_t*,                   \
+                          const DeviceMatrix<Cuda, T>&, const std::int64_t*, Index);                         \
+  template void fill(const Queue&, const DeviceMatrix<Cuda, T>&, T, T);                                      \
   template void transpose(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gather_columns: columns of a matrix in a given order; one read, one write.
+#include "cuda/collectives/kernel.cuh"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/movement.hpp"
-#include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(256)
 
 template <class T>
 void gather_columns(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const std::int32_t* columns,
-                           const DeviceMatrix<Cuda, T>& target) {
+                    const DeviceMatrix<Cuda, T>& target) {
   const Launch launch(queue);
   if (target.rows == 0 || target.cols == 0) return;
   const dim3 grid(static_cast<unsigned>(std::clamp<Index>((target.rows + 255) / 256, 1, 1024)),
@@ -35,8 +35,8 @@ void gather_columns(const Queue& queue, const DeviceMatrix<Cuda, T>& source, con
 }
 
 template void gather_columns(const Queue&, const DeviceMatrix<Cuda, float>&, const std::int32_t*,
-                                    const DeviceMatrix<Cuda, float>&);
+                             const DeviceMatrix<Cuda, float>&);
 template void gather_columns(const Queue&, const DeviceMatrix<Cuda, double>&, const std::int32_t*,
-                                    const DeviceMatrix<Cuda, double>&);
+                             const DeviceMatrix<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

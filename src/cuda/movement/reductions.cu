@@ -4,10 +4,10 @@
 // shape and the scratch alone and no order is left to chance, so results repeat. Reads A once.
 #include <limits>
 
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/movement.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/reduce.cuh"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/movement.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -135,8 +135,7 @@ void run(const Launch& launch, const DeviceMatrix<Cuda, T>& matrix, Result* resu
 }  // namespace
 
 template <class T>
-void sum_squares(const Queue& queue, const DeviceMatrix<Cuda, T>& a, double* sum,
-                        const Scratch<Cuda>& scratch) {
+void sum_squares(const Queue& queue, const DeviceMatrix<Cuda, T>& a, double* sum, const Scratch<Cuda>& scratch) {
   const Launch launch(queue);
   run<SumSquares>(launch, a, sum, scratch);
 }
@@ -148,25 +147,23 @@ void sum_abs(const Queue& queue, const DeviceMatrix<Cuda, T>& a, double* sum, co
 }
 
 template <class T>
-void max_abs(const Queue& queue, const DeviceMatrix<Cuda, T>& a, double* maximum,
-                    const Scratch<Cuda>& scratch) {
+void max_abs(const Queue& queue, const DeviceMatrix<Cuda, T>& a, double* maximum, const Scratch<Cuda>& scratch) {
   const Launch launch(queue);
   run<MaxAbs>(launch, a, maximum, scratch);
 }
 
 template <class T>
 void first_not_finite(const Queue& queue, const DeviceMatrix<Cuda, T>& a, std::int64_t* position,
-                             const Scratch<Cuda>& scratch) {
+                      const Scratch<Cuda>& scratch) {
   const Launch launch(queue);
   run<FirstNotFinite>(launch, a, position, scratch);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                    \
+#define QRANE_INSTANTIATE(T)                                                                            \
   template void sum_squares(const Queue&, const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&); \
   template void sum_abs(const Queue&, const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);     \
   template void max_abs(const Queue&, const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);     \
-  template void first_not_finite(const Queue&, const DeviceMatrix<Cuda, T>&, std::int64_t*,             \
-                                        const Scratch<Cuda>&);
+  template void first_not_finite(const Queue&, const DeviceMatrix<Cuda, T>&, std::int64_t*, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -15,10 +15,10 @@
 // and writes Q: A is read twice and Q written once.
 #include <algorithm>
 
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/panels.hpp"
 #include "cuda/panels/absorb.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/panels.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -18,9 +18,9 @@
 
 #include <algorithm>
 
+#include "cuda/collectives/tile_mma.cuh"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/panels.hpp"
-#include "cuda/collectives/tile_mma.cuh"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -9,10 +9,10 @@
 // A few blocks of double by themselves, as the windows of updates are, have a kernel of their own with shorter steps.
 //
 // Reads and writes the panel once; T is written as a cols x cols square with zeros below the diagonal.
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/panels.hpp"
 #include "cuda/collectives/panel.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/panels.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

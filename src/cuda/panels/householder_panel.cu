@@ -15,10 +15,10 @@
 #include <cooperative_groups.h>
 
 #include "cuda/collectives/cluster_launch.hpp"
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/panels.hpp"
 #include "cuda/collectives/kernel.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/panels.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

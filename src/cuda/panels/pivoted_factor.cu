@@ -18,9 +18,9 @@
 // through shared memory twice. Limits: rows below 2^31.
 #include <cfloat>
 
+#include "cuda/collectives/kernel.cuh"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/panels.hpp"
-#include "cuda/collectives/kernel.cuh"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -415,7 +415,7 @@ void pivoted_factor(const Queue& queue, const PivotedFactor<Cuda, T>& p, const S
              "pivoted_factor kernel");
 }
 
-#define QRANE_INSTANTIATE(T)                                           \
+#define QRANE_INSTANTIATE(T)                                                  \
   template Index pivoted_factor_scratch_bytes(const Queue&, Index, Index, T); \
   template void pivoted_factor(const Queue&, const PivotedFactor<Cuda, T>&, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)

@@ -8,10 +8,10 @@
 //      x Lᵀ = -(U S)_i), one warp per row, a lane per column (two from 33 on), no barriers.
 //
 // About 4 b^3 / 3 flops per matrix; bound by the latency of 2 b steps.
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/panels.hpp"
 #include "cuda/collectives/kernel.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/panels.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -15,12 +15,12 @@
 //
 // When the guard refuses, the flag says so and the panel is as it was. Cost: 5 m b^2 flops, the panel read twice and
 // written three times; bound by the latency of the head's 9 steps.
-#include "cuda/products/products.hpp"
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/panels.hpp"
 #include "cuda/collectives/reduce.cuh"
 #include "cuda/panels/reflect_head.cuh"
+#include "cuda/products/products.hpp"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/panels.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -12,14 +12,14 @@
 //   n <= 192  gram_wide_kernel (gram_wide.cuh).
 #include <cuda_pipeline_primitives.h>
 
-#include "cuda/products/products.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/products.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/mma.cuh"
 #include "cuda/collectives/resident.cuh"
 #include "cuda/products/gram_narrow.cuh"
 #include "cuda/products/gram_wide.cuh"
+#include "cuda/products/products.hpp"
+#include "cuda/queue/launch.hpp"
+#include "vocabulary/products.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -2,10 +2,10 @@
 // Q := A W for any n x n W in double, n <= 192, products and sums in double, rounded once (thin_product.cuh). Reads A
 // once, past 128 columns twice, writes Q once; Q must not be A.
 
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/products.hpp"
 #include "cuda/products/thin_product.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/products.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -28,7 +28,7 @@ struct StoreProduct {
 
 template <class T>
 void multiply_full(const Queue& queue, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
-                          const DeviceMatrix<Cuda, T>& q) {
+                   const DeviceMatrix<Cuda, T>& q) {
   const Launch launch(queue);
   if (a.rows == 0 || a.cols == 0) return;
   detail::check(a.cols <= max_multiply_full, ErrorCode::invalid_argument, "multiply_full of ", a.cols,
@@ -46,8 +46,8 @@ void multiply_full(const Queue& queue, const DeviceMatrix<Cuda, T>& a, const Dev
 }
 
 template void multiply_full(const Queue&, const DeviceMatrix<Cuda, float>&, const DeviceMatrix<Cuda, double>&,
-                                   const DeviceMatrix<Cuda, float>&);
+                            const DeviceMatrix<Cuda, float>&);
 template void multiply_full(const Queue&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, double>&,
-                                   const DeviceMatrix<Cuda, double>&);
+                            const DeviceMatrix<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

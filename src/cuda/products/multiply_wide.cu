@@ -11,13 +11,13 @@
 //             products' rows are a permutation of the matrix's, and every access to A and Q can be 16 bytes.
 #include <cuda_pipeline_primitives.h>
 
-#include "cuda/products/products.hpp"
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/products.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/mma.cuh"
 #include "cuda/collectives/resident.cuh"
+#include "cuda/products/products.hpp"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/products.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -113,12 +113,12 @@ void trsm(const Queue& queue, Side side, Triangle triangle, Op op, Diagonal diag
     const T* const pa = a.data + k * stride(a);
     T* const pb = b.data + k * b.stride;
     if constexpr (sizeof(T) == 4) {
-      check_cublas(cublasStrsm_64(queue.library(), s, fill, operation(op), d, b.rows, b.cols, &alpha, pa,
-                                  leading(a.ld), pb, leading(b.ld)),
+      check_cublas(cublasStrsm_64(queue.library(), s, fill, operation(op), d, b.rows, b.cols, &alpha, pa, leading(a.ld),
+                                  pb, leading(b.ld)),
                    "cublasStrsm");
     } else {
-      check_cublas(cublasDtrsm_64(queue.library(), s, fill, operation(op), d, b.rows, b.cols, &alpha, pa,
-                                  leading(a.ld), pb, leading(b.ld)),
+      check_cublas(cublasDtrsm_64(queue.library(), s, fill, operation(op), d, b.rows, b.cols, &alpha, pa, leading(a.ld),
+                                  pb, leading(b.ld)),
                    "cublasDtrsm");
     }
   }
@@ -174,10 +174,10 @@ void multiply_wide(const Queue& queue, const Mat<T>& a, const Mat<double>& w, co
   }
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                   \
-  template void gemm(const Queue&, Op, Op, T, const Mat<T>&, const Mat<T>&, T, const Mat<T>&);                 \
-  template void trsm(const Queue&, Side, Triangle, Op, Diagonal, T, const Mat<T>&, const Mat<T>&);             \
-  template void gram(const Queue&, const Mat<T>&, const Mat<double>&, const Scratch<Cuda>&);                   \
+#define QRANE_INSTANTIATE(T)                                                                       \
+  template void gemm(const Queue&, Op, Op, T, const Mat<T>&, const Mat<T>&, T, const Mat<T>&);     \
+  template void trsm(const Queue&, Side, Triangle, Op, Diagonal, T, const Mat<T>&, const Mat<T>&); \
+  template void gram(const Queue&, const Mat<T>&, const Mat<double>&, const Scratch<Cuda>&);       \
   template void multiply_wide(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

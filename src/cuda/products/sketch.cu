@@ -2,9 +2,9 @@
 // S := Omega A, a CountSketch whose rows of A are read 32 at a time (vocabulary/sketch.hpp has the map and its source).
 // A warp owns 32 rows and `columns` columns of S and adds up one block of A after the other, in order: no atomics,
 // the same bits every time. Bytes: A once, S once.
+#include "cuda/collectives/kernel.cuh"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/products.hpp"
-#include "cuda/collectives/kernel.cuh"
 #include "vocabulary/sketch.hpp"
 
 namespace qrane::backend::cuda {

@@ -15,12 +15,12 @@
 // read and Q written once, and Q's first column blocks read back from L2.
 #include <cuda_pipeline_primitives.h>
 
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/products.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/mma.cuh"
 #include "cuda/collectives/resident.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/products.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

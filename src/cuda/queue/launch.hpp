@@ -21,8 +21,8 @@ class DeviceScope {
   bool changed_ = false;
 };
 
-/// The stream to launch on, and the condition of Queue::when: kernels return at once when it is set and *condition == 0.
-/// While it lives the queue's device is in place.
+/// The stream to launch on, and the condition of Queue::when: kernels return at once when it is set and *condition ==
+/// 0. While it lives the queue's device is in place.
 class Launch {
  public:
   explicit Launch(const Queue& queue);

@@ -3,8 +3,8 @@
 // in a fixed order: per block, then over the blocks. Bound by memory: M, L, Y read and Y, S, X written
 // once, 6 m n scalars; 16-byte accesses where pointers and leading dimensions allow.
 #include "cuda/queue/launch.hpp"
-#include "vocabulary/rpca.hpp"
 #include "cuda/rpca/robust_pca.cuh"
+#include "vocabulary/rpca.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -3,11 +3,11 @@
 // mathematics): L = X P by a streamed product in double (thin_product.cuh), and S, Y, the next X and the residual from
 // each element of L while it is in registers. Neither L nor S goes to memory unless asked for, so an iteration reads M,
 // X and Y and writes the next X and Y: 5 m n scalars; 2 m n^2 flops.
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/rpca.hpp"
 #include "cuda/products/thin_product.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
 #include "cuda/rpca/robust_pca.cuh"
+#include "vocabulary/rpca.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -16,8 +16,8 @@
 // left.
 #include "cuda/collectives/cluster_launch.hpp"
 #include "cuda/queue/launch.hpp"
-#include "vocabulary/small.hpp"
 #include "cuda/small/small_eigen.hpp"
+#include "vocabulary/small.hpp"
 
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/small/small_product.cuh"

@@ -21,15 +21,15 @@
 #include <atomic>
 
 #include "cuda/collectives/cluster_launch.hpp"
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/small.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/reduce.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
 #include "cuda/small/jacobi.cuh"
 #include "cuda/small/small_cholesky.cuh"
 #include "cuda/small/small_eigen.hpp"
 #include "cuda/small/small_product.cuh"
+#include "vocabulary/small.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -322,7 +322,6 @@ struct Geometry {
   Table table;
   int buffer, bytes;  // the buffer in doubles
 };
-
 
 template <int seats>
 auto choose(bool both) {

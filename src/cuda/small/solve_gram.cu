@@ -7,11 +7,11 @@
 //
 // Each reads A once, at the speed of memory, for up to four right-hand sides; more take further passes. Sums are in a
 // fixed order.
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/small.hpp"
 #include "cuda/collectives/kernel.cuh"
 #include "cuda/collectives/reduce.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/small.hpp"
 
 namespace qrane::backend::cuda {
 namespace {
@@ -256,8 +256,8 @@ void solve_gram(const Queue& queue, const GramSolve<Cuda, T>& task, const Scratc
   const Index n = task.a.cols;
   detail::check(n > 0 && n <= most_columns, ErrorCode::invalid_argument, "solve_gram of ", n,
                 " columns: this backend takes 1 to ", most_columns);
-  detail::check(scratch.bytes >= least_squares_scratch_bytes(queue, n), ErrorCode::invalid_argument, "solve_gram needs ",
-                least_squares_scratch_bytes(queue, n), " bytes of scratch, got ", scratch.bytes);
+  detail::check(scratch.bytes >= least_squares_scratch_bytes(queue, n), ErrorCode::invalid_argument,
+                "solve_gram needs ", least_squares_scratch_bytes(queue, n), " bytes of scratch, got ", scratch.bytes);
   const bool aligned = is_aligned<width<T>>(task.a);
   const Index step = 32 * width<T>;
   const Index share = (task.a.rows + most_blocks() - 1) / most_blocks();
@@ -281,10 +281,11 @@ void solve_gram(const Queue& queue, const GramSolve<Cuda, T>& task, const Scratc
 
 template <class T>
 void residual_squares(const Queue& queue, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, T>& x,
-                             const DeviceMatrix<Cuda, T>& b, double* squares, const Scratch<Cuda>& scratch) {
+                      const DeviceMatrix<Cuda, T>& b, double* squares, const Scratch<Cuda>& scratch) {
   const Launch launch(queue);
-  detail::check(scratch.bytes >= least_squares_scratch_bytes(queue, 8), ErrorCode::invalid_argument, "residual_squares needs ",
-                least_squares_scratch_bytes(queue, 8), " bytes of scratch, got ", scratch.bytes);
+  detail::check(scratch.bytes >= least_squares_scratch_bytes(queue, 8), ErrorCode::invalid_argument,
+                "residual_squares needs ", least_squares_scratch_bytes(queue, 8), " bytes of scratch, got ",
+                scratch.bytes);
   const bool aligned = is_aligned<width<T>>(a);
   const Index chunks = aligned ? a.rows / width<T> : a.rows;
   const int blocks = static_cast<int>(std::clamp<Index>((chunks + threads - 1) / threads, 1, 4 * most_blocks()));
@@ -308,10 +309,10 @@ void residual_squares(const Queue& queue, const DeviceMatrix<Cuda, T>& a, const 
 
 std::int32_t max_residual_columns() { return (shared_memory_limit() - 1024) / (8 * most_rhs); }
 
-#define QRANE_INSTANTIATE(T)                                                                                       \
+#define QRANE_INSTANTIATE(T)                                                                               \
   template void solve_gram(const Queue&, const GramSolve<Cuda, T>&, const Scratch<Cuda>&);                 \
   template void residual_squares(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&, \
-                                        const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);
+                                 const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

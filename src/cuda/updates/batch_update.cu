@@ -4,8 +4,8 @@
 // p numbers that the chain carries along in registers. Q is read and written once. About 4 m n p flops. Here rows that
 // come and columns that go; rows that go: batch_update_rows_out.cu.
 #include "cuda/queue/launch.hpp"
-#include "vocabulary/updates.hpp"
 #include "cuda/updates/batch_update_block.cuh"
+#include "vocabulary/updates.hpp"
 
 namespace qrane::backend::cuda {
 namespace changes {

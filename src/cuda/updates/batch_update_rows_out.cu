@@ -7,8 +7,8 @@
 // orthogonalized again, by itself, until it keeps its length; one that vanishes is replaced by the unit vector that Q
 // and Z reach the least, with no entry in L. About 12 m n p flops.
 #include "cuda/queue/launch.hpp"
-#include "vocabulary/updates.hpp"
 #include "cuda/updates/batch_update_block.cuh"
+#include "vocabulary/updates.hpp"
 
 namespace qrane::backend::cuda {
 namespace changes {

@@ -18,10 +18,10 @@
 // Flops: 2 rows (32 + p)^2 per block, on tensor cores, p rounded up to a multiple of 8, a power of two of them.
 #include <cuda_pipeline_primitives.h>
 
-#include "cuda/reach.hpp"
-#include "cuda/queue/launch.hpp"
-#include "vocabulary/updates.hpp"
 #include "cuda/collectives/tile_mma.cuh"
+#include "cuda/queue/launch.hpp"
+#include "cuda/reach.hpp"
+#include "vocabulary/updates.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -9,10 +9,10 @@
 // and every column of R is a thread's. d follows with the rotations kept, a thread per right-hand side. What would
 // overflow or vanish when squared is scaled by powers of two first: whole columns where any number is extreme, each
 // rotation's two numbers where cancellation has made them so.
-#include "cuda/reach.hpp"
 #include "cuda/queue/launch.hpp"
-#include "vocabulary/updates.hpp"
+#include "cuda/reach.hpp"
 #include "cuda/updates/rotation.cuh"
+#include "vocabulary/updates.hpp"
 
 namespace qrane::backend::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy_lines, sum_lines, norm_lines (vocabulary/front_solve.hpp): a work-item per number; in norm_lines a group per part, whose
-// work-items have columns.
+// copy_lines, sum_lines, norm_lines (vocabulary/front_solve.hpp): a work-item per number; in norm_lines a group per
+// part, whose work-items have columns.
 
 KERNEL copy_lines(CONDITION, BUFFER(source), BUFFER(target), BUFFER(source_index), BUFFER(target_index),
                   BUFFER(exponents), const long source_line, const long source_step, const long target_line,

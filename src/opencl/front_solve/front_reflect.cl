@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// reflect_front_lines, multiply_front_panels, update_front_lines (vocabulary/front_solve.hpp): a group per task; right-hand
-// sides TC at a time, their products with V in local memory.
+// reflect_front_lines, multiply_front_panels, update_front_lines (vocabulary/front_solve.hpp): a group per task;
+// right-hand sides TC at a time, their products with V in local memory.
 #define TC 16
 typedef struct {
   int front, panel, part, parts;
 } FrontPanelPart;
 
-#define REFLECT                                                                                                   \
+#define REFLECT                                                                                                     \
   BUFFER(shapes), BUFFER(panels), BUFFER(row_ids), BUFFER(storage), BUFFER(lines), BUFFER(products), BUFFER(tasks), \
       const int n, const int transpose
 
@@ -41,8 +41,8 @@ REAL product_of(const ReflectPanel* panel, int j, int first, int last, __global 
 }
 
 // C of the rows -= V op(T) s_p, for columns c0 ..; between barriers
-void subtract_product(const ReflectPanel* panel, int first, int last, int transpose, __global REAL* lines, int n, int c0,
-                      __local const REAL* s_p, __local REAL* s_w) {
+void subtract_product(const ReflectPanel* panel, int first, int last, int transpose, __global REAL* lines, int n,
+                      int c0, __local const REAL* s_p, __local REAL* s_w) {
   FOR_EACH(e, panel->cols * TC) {
     const int i = (int)e / TC, c = (int)e % TC;
     REAL sum = 0;
@@ -81,19 +81,19 @@ KERNEL reflect_front_lines(CONDITION, REFLECT) {
   }
 }
 
-#define PART                                                                                                 \
-  const FrontPanelPart task = AT(const FrontPanelPart, tasks)[get_group_id(0)];                              \
-  const int wanted = WANTED;                                                                                 \
-  const ReflectPanel panel = panel_of(SHAPE(task.front), AT(const FrontPanelState, panels),                  \
-                                      AT(const int, row_ids), AT(const REAL, storage), task.panel, wanted);  \
-  const int first = (int)((long)panel.height * task.part / task.parts);                                      \
+#define PART                                                                                                        \
+  const FrontPanelPart task = AT(const FrontPanelPart, tasks)[get_group_id(0)];                                     \
+  const int wanted = WANTED;                                                                                        \
+  const ReflectPanel panel = panel_of(SHAPE(task.front), AT(const FrontPanelState, panels), AT(const int, row_ids), \
+                                      AT(const REAL, storage), task.panel, wanted);                                 \
+  const int first = (int)((long)panel.height * task.part / task.parts);                                             \
   const int last = (int)((long)panel.height * (task.part + 1) / task.parts)
 
 KERNEL multiply_front_panels(CONDITION, REFLECT) {
   PART;
   __global REAL* out = AT(REAL, products) + (long)get_group_id(0) * NB * n;
   FOR_EACH(e, (long)panel.cols * n)
-    out[e] = product_of(&panel, (int)(e / n), first, last, AT(const REAL, lines), n, (int)(e % n));
+  out[e] = product_of(&panel, (int)(e / n), first, last, AT(const REAL, lines), n, (int)(e % n));
 }
 
 KERNEL update_front_lines(CONDITION, REFLECT) {

@@ -4,7 +4,7 @@ typedef struct {
   int front, row, rows, first, cols, unused;
 } FrontBlock;
 
-#define SOLVE                                                                                                    \
+#define SOLVE                                                                                                         \
   BUFFER(shapes), BUFFER(states), BUFFER(r_begin), BUFFER(live), BUFFER(front_cols), BUFFER(r), BUFFER(x), BUFFER(y), \
       BUFFER(w), BUFFER(tasks), const int n, const int transpose
 
@@ -53,23 +53,22 @@ void subtract_from_columns(const SolveFront* f, int row, int rows, int first, in
                            __global REAL* w, int n) {
   FOR_EACH(e, (long)(last - first) * n) {
     const int q = first + (int)(e / n), c = (int)(e % n);
-    if (has_column(f, q))
-      w[(long)local_column(f, q) * n + c] -= product_with_column(f, q, row, row + rows, y, n, c);
+    if (has_column(f, q)) w[(long)local_column(f, q) * n + c] -= product_with_column(f, q, row, row + rows, y, n, c);
   }
 }
 
-#define BOUND_FRONT                                                                                  \
-  const FrontBlock task = AT(const FrontBlock, tasks)[get_group_id(0)];                              \
-  SolveFront front;                                                                                  \
-  front.shape = SHAPE(task.front);                                                                   \
-  front.live = AT(const int, live) + AT(const long, r_begin)[task.front];                            \
-  front.front_cols = AT(const int, front_cols) + front.shape->columns;                               \
-  front.r = AT(const REAL, r) + front.shape->r;                                                      \
-  front.r_rows = STATE(task.front)->r_rows;                                                          \
-  const int rows = WANTED ? max(min(task.rows, front.r_rows - task.row), 0) : 0;                     \
-  const int cols = rows > 0 ? task.cols : 0;                                                         \
-  __global REAL* y = AT(REAL, y) + AT(const long, r_begin)[task.front] * n;                          \
-  __global REAL* x = AT(REAL, x);                                                                    \
+#define BOUND_FRONT                                                              \
+  const FrontBlock task = AT(const FrontBlock, tasks)[get_group_id(0)];          \
+  SolveFront front;                                                              \
+  front.shape = SHAPE(task.front);                                               \
+  front.live = AT(const int, live) + AT(const long, r_begin)[task.front];        \
+  front.front_cols = AT(const int, front_cols) + front.shape->columns;           \
+  front.r = AT(const REAL, r) + front.shape->r;                                  \
+  front.r_rows = STATE(task.front)->r_rows;                                      \
+  const int rows = WANTED ? max(min(task.rows, front.r_rows - task.row), 0) : 0; \
+  const int cols = rows > 0 ? task.cols : 0;                                     \
+  __global REAL* y = AT(REAL, y) + AT(const long, r_begin)[task.front] * n;      \
+  __global REAL* x = AT(REAL, x);                                                \
   __global REAL* w = AT(REAL, w) + front.shape->columns * n
 
 KERNEL update_front_rows(CONDITION, SOLVE) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uses of factored fronts (vocabulary/front_solve.hpp).
 #include "vocabulary/front_solve.hpp"
-#include "opencl/whole.hpp"
 #include "opencl/queue/scalar.hpp"
+#include "opencl/whole.hpp"
 
 namespace qrane::backend::opencl {
 
@@ -57,55 +57,62 @@ void copy_lines(const Queue& queue, const CopyLines<OpenCL, T>& t) {
 
 template <class T>
 void sum_lines(const Queue& queue, const SumLines<OpenCL, T>& t) {
-  launch_lines<T>(queue.device(), "sum_lines", t.count * t.cols, queue.condition(), t.out, t.in, t.x, t.values, t.list, t.in_index,
-                  t.index, t.entry, t.begin, static_cast<cl_long>(t.count), t.cols, t.sign, t.skip);
+  launch_lines<T>(queue.device(), "sum_lines", t.count * t.cols, queue.condition(), t.out, t.in, t.x, t.values, t.list,
+                  t.in_index, t.index, t.entry, t.begin, static_cast<cl_long>(t.count), t.cols, t.sign, t.skip);
 }
 
 template <class T>
 void norm_lines(const Queue& queue, const NormLines<OpenCL, T>& t) {
   if (t.cols == 0) return;
-  launch<T>(queue.device(), {"front_lines.cl"}, "norm_lines", t.parts, work_group_of(queue.device()), 1, queue.condition(), t.lines,
-            t.exponents, t.partials, static_cast<cl_long>(t.count), t.cols, t.sign, t.parts);
+  launch<T>(queue.device(), {"front_lines.cl"}, "norm_lines", t.parts, work_group_of(queue.device()), 1,
+            queue.condition(), t.lines, t.exponents, t.partials, static_cast<cl_long>(t.count), t.cols, t.sign,
+            t.parts);
 }
 
 template <class T>
-void solve_front_rows(const Queue& queue, const FrontSolve<OpenCL, T>& f, const FrontTasks<OpenCL, FrontBlock>& tasks, Op op) {
+void solve_front_rows(const Queue& queue, const FrontSolve<OpenCL, T>& f, const FrontTasks<OpenCL, FrontBlock>& tasks,
+                      Op op) {
   launch_solve(queue.device(), queue.condition(), "solve_front_rows", f, tasks, op);
 }
 
 template <class T>
-void update_front_rows(const Queue& queue, const FrontSolve<OpenCL, T>& f, const FrontTasks<OpenCL, FrontBlock>& tasks, Op op) {
+void update_front_rows(const Queue& queue, const FrontSolve<OpenCL, T>& f, const FrontTasks<OpenCL, FrontBlock>& tasks,
+                       Op op) {
   launch_solve(queue.device(), queue.condition(), "update_front_rows", f, tasks, op);
 }
 
 template <class T>
-void reflect_front_lines(const Queue& queue, const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, std::int32_t>& list, Op op) {
+void reflect_front_lines(const Queue& queue, const FrontReflect<OpenCL, T>& f,
+                         const FrontTasks<OpenCL, std::int32_t>& list, Op op) {
   launch_reflect(queue.device(), queue.condition(), "reflect_front_lines", f, list, op);
 }
 
 template <class T>
-void multiply_front_panels(const Queue& queue, const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, FrontPanelPart>& tasks) {
+void multiply_front_panels(const Queue& queue, const FrontReflect<OpenCL, T>& f,
+                           const FrontTasks<OpenCL, FrontPanelPart>& tasks) {
   launch_reflect(queue.device(), queue.condition(), "multiply_front_panels", f, tasks, Op::none);
 }
 
 template <class T>
-void update_front_lines(const Queue& queue, const FrontReflect<OpenCL, T>& f, const FrontTasks<OpenCL, FrontPanelPart>& tasks,
-                               Op op) {
+void update_front_lines(const Queue& queue, const FrontReflect<OpenCL, T>& f,
+                        const FrontTasks<OpenCL, FrontPanelPart>& tasks, Op op) {
   launch_reflect(queue.device(), queue.condition(), "update_front_lines", f, tasks, op);
 }
 
 #define QRANE_INSTANTIATE(T)                                                                                         \
-  template void copy_lines(const Queue&, const CopyLines<OpenCL, T>&);                                                      \
-  template void sum_lines(const Queue&, const SumLines<OpenCL, T>&);                                                        \
-  template void norm_lines(const Queue&, const NormLines<OpenCL, T>&);                                                      \
-  template void solve_front_rows(const Queue&, const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, Op);    \
-  template void update_front_rows(const Queue&, const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, Op);   \
-  template void reflect_front_lines(const Queue&, const FrontReflect<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&,  \
-                                           Op);                                                                      \
-  template void multiply_front_panels(const Queue&, const FrontReflect<OpenCL, T>&,                                         \
-                                             const FrontTasks<OpenCL, FrontPanelPart>&);                             \
-  template void update_front_lines(const Queue&, const FrontReflect<OpenCL, T>&, const FrontTasks<OpenCL, FrontPanelPart>&, \
-                                          Op);
+  template void copy_lines(const Queue&, const CopyLines<OpenCL, T>&);                                               \
+  template void sum_lines(const Queue&, const SumLines<OpenCL, T>&);                                                 \
+  template void norm_lines(const Queue&, const NormLines<OpenCL, T>&);                                               \
+  template void solve_front_rows(const Queue&, const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&,  \
+                                 Op);                                                                                \
+  template void update_front_rows(const Queue&, const FrontSolve<OpenCL, T>&, const FrontTasks<OpenCL, FrontBlock>&, \
+                                  Op);                                                                               \
+  template void reflect_front_lines(const Queue&, const FrontReflect<OpenCL, T>&,                                    \
+                                    const FrontTasks<OpenCL, std::int32_t>&, Op);                                    \
+  template void multiply_front_panels(const Queue&, const FrontReflect<OpenCL, T>&,                                  \
+                                      const FrontTasks<OpenCL, FrontPanelPart>&);                                    \
+  template void update_front_lines(const Queue&, const FrontReflect<OpenCL, T>&,                                     \
+                                   const FrontTasks<OpenCL, FrontPanelPart>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -106,12 +106,14 @@ void assemble_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const 
 }
 
 template <class T>
-void factor_front_panels(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPanelTask>& tasks) {
+void factor_front_panels(const Queue& queue, const Fronts<OpenCL, T>& fronts,
+                         const FrontTasks<OpenCL, FrontPanelTask>& tasks) {
   FrontLaunch<T>(queue.device(), queue.condition(), fronts).factor_panels(tasks, tasks_as_given);
 }
 
 template <class T>
-void update_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontUpdateTask>& tasks) {
+void update_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts,
+                   const FrontTasks<OpenCL, FrontUpdateTask>& tasks) {
   FrontLaunch<T>(queue.device(), queue.condition(), fronts).update(tasks, tasks_as_given, 1);
 }
 
@@ -126,13 +128,15 @@ void pack_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const Fron
 }
 
 template <class T>
-void unpack_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, FrontPieceTask>& tasks) {
+void unpack_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts,
+                   const FrontTasks<OpenCL, FrontPieceTask>& tasks) {
   FrontLaunch<T>(queue.device(), queue.condition(), fronts).unpack(tasks);
 }
 
 // V and T are written with or without keep_q: the kernels work on them where they stand.
 template <class T>
-void factor_whole_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, const FrontTasks<OpenCL, std::int32_t>& list, bool) {
+void factor_whole_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts,
+                         const FrontTasks<OpenCL, std::int32_t>& list, bool) {
   FrontLaunch<T> launch(queue.device(), queue.condition(), fronts);
   const int cols = front_update_cols<T>(queue.device());
   launch.lay_out(list);
@@ -146,14 +150,16 @@ void factor_whole_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts, co
 }
 
 #define QRANE_INSTANTIATE(T)                                                                                         \
-  template void lay_out_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&);            \
-  template void assemble_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontShare>&);             \
-  template void factor_front_panels(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPanelTask>&);     \
-  template void update_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontUpdateTask>&);          \
-  template void finish_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontShare>&);               \
-  template void pack_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPieceTask>&);             \
-  template void unpack_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPieceTask>&);           \
-  template void factor_whole_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&, bool); \
+  template void lay_out_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&);     \
+  template void assemble_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontShare>&);      \
+  template void factor_front_panels(const Queue&, const Fronts<OpenCL, T>&,                                          \
+                                    const FrontTasks<OpenCL, FrontPanelTask>&);                                      \
+  template void update_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontUpdateTask>&);   \
+  template void finish_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontShare>&);        \
+  template void pack_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPieceTask>&);      \
+  template void unpack_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, FrontPieceTask>&);    \
+  template void factor_whole_fronts(const Queue&, const Fronts<OpenCL, T>&, const FrontTasks<OpenCL, std::int32_t>&, \
+                                    bool);                                                                           \
   template int front_update_cols<T>(const Device&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

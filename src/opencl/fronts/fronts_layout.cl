@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lay_out_fronts, assemble_fronts, finish_fronts (vocabulary/fronts.hpp): a group per front, or per share of its columns.
+// lay_out_fronts, assemble_fronts, finish_fronts (vocabulary/fronts.hpp): a group per front, or per share of its
+// columns.
 
 typedef struct {
   int front, part, parts, unused;
@@ -81,7 +82,8 @@ KERNEL lay_out_fronts(CONDITION, FRONTS, BUFFER(list)) {
   FOR_EACH(j, cols) stair[j] = 0;
   barrier(CLK_GLOBAL_MEM_FENCE);
   FOR_EACH(r, own_rows)
-    if (r == 0 || own_column[r - 1] != own_column[r]) stair[own_column[r]] = end_of_run(own_column, (int)r, own_rows) - (int)r;
+  if (r == 0 || own_column[r - 1] != own_column[r])
+    stair[own_column[r]] = end_of_run(own_column, (int)r, own_rows) - (int)r;
   barrier(CLK_GLOBAL_MEM_FENCE);
   for (int c = 0; c < child_count; ++c) {
     const int number = AT(const int, children)[shape->children + c];
@@ -122,7 +124,8 @@ KERNEL lay_out_fronts(CONDITION, FRONTS, BUFFER(list)) {
   }
   barrier(CLK_GLOBAL_MEM_FENCE);
   FOR_EACH(r, own_rows)
-    if (r == 0 || own_column[r - 1] != own_column[r]) stair[own_column[r]] += end_of_run(own_column, (int)r, own_rows) - (int)r;
+  if (r == 0 || own_column[r - 1] != own_column[r])
+    stair[own_column[r]] += end_of_run(own_column, (int)r, own_rows) - (int)r;
   barrier(CLK_GLOBAL_MEM_FENCE);
   for (int c = 0; c < child_count; ++c) {
     const int number = AT(const int, children)[shape->children + c];
@@ -151,7 +154,8 @@ KERNEL assemble_fronts(CONDITION, FRONTS, BUFFER(tasks), const int whole) {
   __global const FrontShape* shape = SHAPE(share.front);
   const bool wanted = WANTED;
   const int cols = shape->cols, all = wanted ? cols + rhs_cols : 0, rows = STATE(share.front)->rows;
-  const int first = (int)((long)all * share.part / share.parts), last = (int)((long)all * (share.part + 1) / share.parts);
+  const int first = (int)((long)all * share.part / share.parts),
+            last = (int)((long)all * (share.part + 1) / share.parts);
   __global const int* ids = AT(const int, row_ids) + shape->row_ids;
 
   for (int j = first; j < last; ++j) {
@@ -197,7 +201,8 @@ KERNEL finish_fronts(CONDITION, FRONTS, BUFFER(tasks), const int whole) {
   const bool wanted = WANTED;
   const int cols = shape->cols, pivots = shape->pivots, rows = state->rows, r_rows = state->r_rows;
   const int all = wanted ? cols + rhs_cols : 0;
-  const int first = (int)((long)all * share.part / share.parts), last = (int)((long)all * (share.part + 1) / share.parts);
+  const int first = (int)((long)all * share.part / share.parts),
+            last = (int)((long)all * (share.part + 1) / share.parts);
   __global const int* pivot = AT(const int, pivot) + shape->columns;
   __global const int* ids = AT(const int, row_ids) + shape->row_ids;
   __global REAL* packed = AT(REAL, r) + shape->r;
@@ -247,8 +252,7 @@ KERNEL unpack_fronts(CONDITION, FRONTS, BUFFER(tasks)) {
   const long before = packed_before(piece.first, shape->cb_bound);
   for (int j = piece.first; j < piece.first + piece.cols; ++j) {
     const int target = AT(const int, parent_col)[shape->columns + shape->pivots + j];
-    __global const REAL* source =
-        AT(const REAL, storage) + piece.place + packed_before(j, shape->cb_bound) - before;
+    __global const REAL* source = AT(const REAL, storage) + piece.place + packed_before(j, shape->cb_bound) - before;
     FOR_EACH(i, min(j + 1, cb_rows)) MATRIX_COLUMN(parent, target)[slots[i]] = source[i];
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// update_fronts (vocabulary/fronts.hpp): C := C - V T^T (V^T C) for up to TC columns of a front per group; product.cl says how.
+// update_fronts (vocabulary/fronts.hpp): C := C - V T^T (V^T C) for up to TC columns of a front per group; product.cl
+// says how.
 //
 // Flops: 4 h k c + k^2 c per group (h rows, k reflectors, c columns). Bytes: V and C read twice, C written once.
 // Local memory: CHUNK * (KP + TC + 2) + KP * (TC + 1) scalars.

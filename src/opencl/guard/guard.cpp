@@ -14,10 +14,10 @@ void guarded_cholesky(const Queue& queue, const GuardedCholesky<OpenCL, T>& chol
   detail::check(n <= limit.max_cholesky, limit.max_cholesky == 0 ? ErrorCode::unavailable : ErrorCode::invalid_argument,
                 "guarded_cholesky: n = ", n, ", and this OpenCL device takes at most ", limit.max_cholesky);
   const int work_group = queue.device().work_group(queue.device().is_gpu() ? 256 : 64);
-  queue.device().launch(queue.device().kernel({"cholesky.cl"}, "guarded_cholesky", real_defines<double>(work_group)), n > 0,
-                  work_group, queue.condition(), cholesky.gram, cholesky.r, cholesky.inverse, cholesky.failed,
-                  cholesky.verdict, cholesky.condition, static_cast<int>(n), cholesky.limit, cholesky.fit_limit,
-                  cholesky.rounding, cholesky.shift, LocalBytes{16 * n});
+  queue.device().launch(queue.device().kernel({"cholesky.cl"}, "guarded_cholesky", real_defines<double>(work_group)),
+                        n > 0, work_group, queue.condition(), cholesky.gram, cholesky.r, cholesky.inverse,
+                        cholesky.failed, cholesky.verdict, cholesky.condition, static_cast<int>(n), cholesky.limit,
+                        cholesky.fit_limit, cholesky.rounding, cholesky.shift, LocalBytes{16 * n});
 }
 
 template void guarded_cholesky(const Queue&, const GuardedCholesky<OpenCL, float>&);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies (whole, parts, rows by lists), conversions and fills of batches of matrices, element by element: 2 scalars moved
-// per element.
-// The host defines SOURCE and TARGET (types in memory) and CONVERT(x) from one to the other.
+// Copies (whole, parts, rows by lists), conversions and fills of batches of matrices, element by element: 2 scalars
+// moved per element. The host defines SOURCE and TARGET (types in memory) and CONVERT(x) from one to the other.
 
 // part: 0 all; 1 upper, zeros below; 2 upper, the rest untouched; 3 unit lower, zeros above.
 KERNEL copy(CONDITION, MATRIX(a), MATRIX(b), const long rows, const long cols, const long count, const int lanes_r,

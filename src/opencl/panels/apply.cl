@@ -36,8 +36,8 @@ void load_v(Reflectors v, int h, int i0, int head_rows, __local REAL* s_v) {
   }
 }
 
-KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), MATRIX(c),
-             const long c_cols, const int inner, const int transposed) {
+KERNEL apply(CONDITION, MATRIX(a), BUFFER(t), BUFFER(tasks), MATRIX(c), const long c_cols, const int inner,
+             const int transposed) {
   __local REAL s_v[CHUNK * LDV], s_c[CHUNK * LDC], s_w[KP * LDC];
   const int id = (int)get_local_id(0), x = id / (TC / 4), y = id % (TC / 4);
   const long tiles = (c_cols + TC - 1) / TC;

@@ -16,7 +16,8 @@ void pivoted_factor(const Queue& queue, const PivotedFactor<OpenCL, T>& task, co
   // one contiguous copy on the device, since transfers take one piece
   const Pointer<std::byte> memory = queue.allocate(std::max<Index>(m * n, 1) * static_cast<Index>(sizeof(T)));
   const Mat<T> piece{cast_pointer<T>(memory), m, n, std::max<Index>(m, 1), 0, 1};
-  std::vector<T> a(static_cast<std::size_t>(m * n)), packed(a.size()), inverse_tau(static_cast<std::size_t>(task.steps));
+  std::vector<T> a(static_cast<std::size_t>(m * n)), packed(a.size()),
+      inverse_tau(static_cast<std::size_t>(task.steps));
   std::vector<std::int32_t> columns(static_cast<std::size_t>(n));
   try {
     copy(queue, task.a, piece, Part::all);

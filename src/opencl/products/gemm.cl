@@ -11,13 +11,13 @@
 #define LD (TILE + 1)
 
 // s_slice[k * LD + i] := op(X)(i0 + i, k0 + k), zeros outside rows x depth; X column-major.
-#define LOAD_SLICE(s_slice, x, ld, load, along_depth, i0, rows, k0, depth)              \
-  for (int e = lane; e < TILE * KC; e += WG) {                                          \
-    const int i = (along_depth) ? e / KC : e % TILE, k = (along_depth) ? e % KC : e / TILE; \
-    ACC value = 0;                                                                      \
-    if ((i0) + i < (rows) && (k0) + k < (depth))                                        \
+#define LOAD_SLICE(s_slice, x, ld, load, along_depth, i0, rows, k0, depth)                                 \
+  for (int e = lane; e < TILE * KC; e += WG) {                                                             \
+    const int i = (along_depth) ? e / KC : e % TILE, k = (along_depth) ? e % KC : e / TILE;                \
+    ACC value = 0;                                                                                         \
+    if ((i0) + i < (rows) && (k0) + k < (depth))                                                           \
       value = load((along_depth) ? (x)[(k0) + k + ((i0) + i) * (ld)] : (x)[(i0) + i + ((k0) + k) * (ld)]); \
-    (s_slice)[k * LD + i] = value;                                                      \
+    (s_slice)[k * LD + i] = value;                                                                         \
   }
 
 KERNEL gemm(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), BUFFER(partial), const long m, const long n, const long depth,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of block reflectors with a tile of TC columns: C := C - V op(T) (V^T C), V of KP columns (a multiple of 4) and C in
-// local memory by chunks of CHUNK rows. A work-item has 4 x 4 elements of W = V^T C in registers, rows 4 x .. 4 x + 3 and
-// columns y + TC / 4 s: WG = KP / 4 * TC / 4.
+// Products of block reflectors with a tile of TC columns: C := C - V op(T) (V^T C), V of KP columns (a multiple of 4)
+// and C in local memory by chunks of CHUNK rows. A work-item has 4 x 4 elements of W = V^T C in registers, rows 4 x ..
+// 4 x + 3 and columns y + TC / 4 s: WG = KP / 4 * TC / 4.
 #define CHUNK 16
 #define LDV (KP + 1)
 #define LDC (TC + 1)

@@ -62,8 +62,8 @@ stored_wide from_wide(wide x) {
 // Work-item `lane` visits e = lane, lane + WG, ... below total. Every work-item makes the same number of turns:
 // PoCL 3.1 miscompiles loops that divide by a run-time number when their trip counts differ between work-items
 // (elements past the end were written).
-#define FOR_EACH(e, total)                                      \
-  for (long e##_base = 0; e##_base < (total); e##_base += WG)   \
+#define FOR_EACH(e, total)                                    \
+  for (long e##_base = 0; e##_base < (total); e##_base += WG) \
     for (long e = e##_base + get_local_id(0), e##_once = 1; e##_once && e < (total); e##_once = 0)
 
 // The tile of a matrix batch that element-wise kernels give one group in one turn: lanes_r * STRIP_ROWS rows

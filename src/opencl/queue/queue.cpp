@@ -11,7 +11,6 @@
 
 namespace qrane::backend::opencl {
 
-
 Queue::Queue(int device_index, cl_command_queue user_queue, std::int64_t memory_limit_bytes,
              const QueueOptions& options)
     : device_(std::make_shared<Device>(device_index, user_queue, memory_limit_bytes, options)) {}

@@ -4,9 +4,9 @@
 // and each group's part of sum z^2, added by reduce_partials. Bytes: 6 scalars per element, 3 read, 3 written.
 // Local memory: WG wide numbers.
 
-KERNEL robust_pca_pass(CONDITION, BUFFER(m), BUFFER(l), BUFFER(y), BUFFER(s), BUFFER(x), BUFFER(partial),
-                       const long ld, const long rows, const long cols, const int lanes_r, const REAL mu,
-                       const REAL inverse_mu, const REAL inverse_mu_next, const REAL threshold) {
+KERNEL robust_pca_pass(CONDITION, BUFFER(m), BUFFER(l), BUFFER(y), BUFFER(s), BUFFER(x), BUFFER(partial), const long ld,
+                       const long rows, const long cols, const int lanes_r, const REAL mu, const REAL inverse_mu,
+                       const REAL inverse_mu_next, const REAL threshold) {
   const bool wanted = WANTED;
   __local wide s_values[WG];
   wide sum = 0;

@@ -223,7 +223,9 @@ inline Reference upper_of(const HostMatrix<double>& r) {
 TYPED_TEST(Kernels, DecomposesASmallTriangle) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { { small_svd(queue, task) } -> std::same_as<void>; }) {
+  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) {
+                  { small_svd(queue, task) } -> std::same_as<void>;
+                }) {
     for (const Index n : some_of<Index>({1, 2, 3, 7, 32, 33, 65, 100}, 3))
       for (const Spectrum kind : in_turn({Spectrum::random, Spectrum::identity, Spectrum::zero, Spectrum::deficient,
                                           Spectrum::clustered, Spectrum::graded})) {
@@ -284,7 +286,9 @@ TYPED_TEST(Kernels, DecomposesASmallTriangle) {
 TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { { small_svd(queue, task) } -> std::same_as<void>; }) {
+  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) {
+                  { small_svd(queue, task) } -> std::same_as<void>;
+                }) {
     using Product = typename SmallSvd<B>::Product;
     for (const Index n : small_run() ? std::vector<Index>{7, 33} : std::vector<Index>{1, 2, 7, 33, 100})
       for (const Spectrum kind :
@@ -343,7 +347,9 @@ TYPED_TEST(Kernels, DecomposesASmallGramMatrix) {
 TYPED_TEST(Kernels, DecomposesAGramMatrixOfAnySpectrum) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) { { small_svd(queue, task) } -> std::same_as<void>; }) {
+  if constexpr (requires(Queue & queue, const SmallSvd<B>& task) {
+                  { small_svd(queue, task) } -> std::same_as<void>;
+                }) {
     const std::vector<Index> sizes = small_run()
                                          ? std::vector<Index>{30, 100, 140}
                                          : std::vector<Index>{24, 33, 64, 65, 100, 104, 105, 128, 129, 192, 200};

@@ -2,7 +2,7 @@
 # The library as other projects use it: installed, included, linked, shared; and how its files are hardened. Needs the
 # whole tree built.
 add_test(NAME install.examples
-  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install_test.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+  COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/build/install_test.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
 if(TARGET qrane_shared)
   set(objects "")
   foreach(test qr_test qr_errors_test batch_qr_test pivoted_qr_test least_squares_test svd_test robust_pca_test
@@ -11,7 +11,7 @@ if(TARGET qrane_shared)
     list(APPEND objects ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${test}.dir)
   endforeach()
   add_test(NAME shared.exports
-    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/exports_test.sh $<TARGET_FILE:qrane_shared> $<TARGET_FILE:qrane> ${objects})
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/build/exports_test.sh $<TARGET_FILE:qrane_shared> $<TARGET_FILE:qrane> ${objects})
   add_executable(shared_c_test ${PROJECT_SOURCE_DIR}/examples/c_solve/main.c)
   target_link_libraries(shared_c_test PRIVATE qrane_shared m)
   add_test(NAME shared.c COMMAND shared_c_test)
@@ -20,7 +20,7 @@ endif()
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT QRANE_SANITIZE)
   qrane_add_test(hardening_test LABELS package)
   if(TARGET qrane_shared AND TARGET qrane_command)
-    add_test(NAME hardening.files COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/hardening_test.sh
+    add_test(NAME hardening.files COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/build/hardening_test.sh
       $<TARGET_FILE:qrane_command> $<TARGET_FILE:qrane_shared>)
     set_tests_properties(hardening.files PROPERTIES LABELS package SKIP_RETURN_CODE 77)
   endif()

@@ -20,7 +20,7 @@ import cli_support
 from cli_background_test import ffmpeg_frames, moving_square
 from cli_support import QRANE, CliCase
 
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
 
 
 class VideoCase(CliCase):

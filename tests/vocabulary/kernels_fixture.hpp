@@ -22,8 +22,8 @@
 #include <qrane/error.hpp>
 
 #include "support/small_run.hpp"
-#include "vocabulary/vocabulary.hpp"
 #include "vocabulary/sketch.hpp"
+#include "vocabulary/vocabulary.hpp"
 
 namespace qrane::backend::test {
 

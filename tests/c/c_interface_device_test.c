@@ -17,29 +17,29 @@ enum { M = 200, N = 9, LD = 211, OFFSET = 13, TOTAL = OFFSET + LD * N };
 
 /* Device memory of the caller's, and how to reach it. */
 typedef struct device {
-  void *queue;
-  qrane_matrix_d (*view)(void *memory, int64_t rows, int64_t cols, int64_t ld); /* from element OFFSET on */
-  void *(*put)(struct device *device, const double *values, size_t count);
-  void (*get)(struct device *device, void *memory, double *values, size_t count);
-  void (*free_memory)(void *memory);
-  void *context;
+  void* queue;
+  qrane_matrix_d (*view)(void* memory, int64_t rows, int64_t cols, int64_t ld); /* from element OFFSET on */
+  void* (*put)(struct device* device, const double* values, size_t count);
+  void (*get)(struct device* device, void* memory, double* values, size_t count);
+  void (*free_memory)(void* memory);
+  void* context;
 } device;
 
 #if QRANE_TEST_OPENCL
-static qrane_matrix_d opencl_view(void *memory, int64_t rows, int64_t cols, int64_t ld) {
+static qrane_matrix_d opencl_view(void* memory, int64_t rows, int64_t cols, int64_t ld) {
   return qrane_buffer_d(memory, OFFSET, rows, cols, ld);
 }
-static void *opencl_put(device *d, const double *values, size_t count) {
+static void* opencl_put(device* d, const double* values, size_t count) {
   cl_mem memory = clCreateBuffer(d->context, CL_MEM_READ_WRITE, count * sizeof *values, NULL, NULL);
   clEnqueueWriteBuffer(d->queue, memory, CL_TRUE, 0, count * sizeof *values, values, 0, NULL, NULL);
   return memory;
 }
-static void opencl_get(device *d, void *memory, double *values, size_t count) {
+static void opencl_get(device* d, void* memory, double* values, size_t count) {
   clEnqueueReadBuffer(d->queue, memory, CL_TRUE, 0, count * sizeof *values, values, 0, NULL, NULL);
 }
-static void opencl_free(void *memory) { clReleaseMemObject(memory); }
+static void opencl_free(void* memory) { clReleaseMemObject(memory); }
 
-static int open_opencl(device *d) {
+static int open_opencl(device* d) {
   cl_platform_id platforms[8];
   cl_device_id id;
   cl_uint count = 0, k;
@@ -57,22 +57,22 @@ static int open_opencl(device *d) {
 #endif
 
 #if QRANE_TEST_CUDA
-static qrane_matrix_d cuda_view(void *memory, int64_t rows, int64_t cols, int64_t ld) {
-  return qrane_device_d((const double *)memory + OFFSET, rows, cols, ld);
+static qrane_matrix_d cuda_view(void* memory, int64_t rows, int64_t cols, int64_t ld) {
+  return qrane_device_d((const double*)memory + OFFSET, rows, cols, ld);
 }
-static void *cuda_put(device *d, const double *values, size_t count) {
-  void *memory = NULL;
+static void* cuda_put(device* d, const double* values, size_t count) {
+  void* memory = NULL;
   if (cudaMalloc(&memory, count * sizeof *values) != cudaSuccess) return NULL;
   cudaMemcpyAsync(memory, values, count * sizeof *values, cudaMemcpyHostToDevice, d->queue);
   return memory;
 }
-static void cuda_get(device *d, void *memory, double *values, size_t count) {
+static void cuda_get(device* d, void* memory, double* values, size_t count) {
   cudaMemcpyAsync(values, memory, count * sizeof *values, cudaMemcpyDeviceToHost, d->queue);
   cudaStreamSynchronize(d->queue);
 }
-static void cuda_free(void *memory) { cudaFree(memory); }
+static void cuda_free(void* memory) { cudaFree(memory); }
 
-static int open_cuda(device *d) {
+static int open_cuda(device* d) {
   cudaStream_t stream;
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0 || cudaStreamCreate(&stream) != cudaSuccess) return 0;
@@ -83,7 +83,7 @@ static int open_cuda(device *d) {
 #endif
 
 /* A with slack, its first element OFFSET into the memory; b = A times 1, 2, ... */
-static void test(device *d, qrane_context *context) {
+static void test(device* d, qrane_context* context) {
   static double a[TOTAL], b[OFFSET + M], x[OFFSET + N], back[TOTAL];
   static double r[N * N], r_host[N * N];
   const qrane_matrix_d host_a = qrane_host_d(a + OFFSET, M, N, LD), host_r = qrane_host_d(r_host, N, N, N);
@@ -150,11 +150,11 @@ static void test(device *d, qrane_context *context) {
   d->free_memory(device_a), d->free_memory(device_b), d->free_memory(device_x);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   const int cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
   qrane_context_options options = QRANE_CONTEXT_OPTIONS_INIT;
   qrane_device_info info = QRANE_DEVICE_INFO_INIT;
-  qrane_context *context = NULL;
+  qrane_context* context = NULL;
   device d;
   int found = 0;
   memset(&d, 0, sizeof d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sparse QR through the C interface: a pattern by columns, rows and triplets, R, solutions, other values, and bad input.
- * Usage: c_interface_sparse_test [cpu|opencl|cuda]; exit status 77 (skip) when the backend is absent.
+ * Sparse QR through the C interface: a pattern by columns, rows and triplets, R, solutions, other values, and bad
+ * input. Usage: c_interface_sparse_test [cpu|opencl|cuda]; exit status 77 (skip) when the backend is absent.
  */
 #include <math.h>
 #include <qrane/qrane.h>
@@ -13,9 +13,10 @@ enum { M = 40, N = 12, NRHS = 2, ENTRIES = 4 * M };
 static int failures = 0;
 #define EXPECT(condition) expect((condition), #condition, __LINE__)
 #define OK(call) expect((call) == QRANE_OK, #call, __LINE__)
-#define FAILS(status, text, call) expect((call) == (status) && strstr(qrane_last_error(), text) != NULL, #call, __LINE__)
+#define FAILS(status, text, call) \
+  expect((call) == (status) && strstr(qrane_last_error(), text) != NULL, #call, __LINE__)
 
-static void expect(int condition, const char *text, int line) {
+static void expect(int condition, const char* text, int line) {
   if (!condition) {
     printf("line %d: not true: %s (%s)\n", line, text, qrane_last_error());
     ++failures;
@@ -42,14 +43,14 @@ static void fill(void) {
   for (i = 0; i < M * NRHS; ++i) b[i] = sin(0.3 + 5.1 * i);
 }
 
-static void make_dense(const double *v) {
+static void make_dense(const double* v) {
   int p;
   memset(dense, 0, sizeof dense);
   for (p = 0; p < ENTRIES; ++p) dense[rows[p] + cols[p] * M] += v[p];
 }
 
 /* The largest element of A'(b - A x) over all right-hand sides. */
-static double normal_gap(const double *x) {
+static double normal_gap(const double* x) {
   double worst = 0;
   int c, i, j;
   for (c = 0; c < NRHS; ++c) {
@@ -68,7 +69,7 @@ static double normal_gap(const double *x) {
 }
 
 /* The largest element of R'R - (A P)'(A P). */
-static double gram_gap(const qrane_sparse_factor *f) {
+static double gram_gap(const qrane_sparse_factor* f) {
   static double r[N * N], r_values[N * N];
   int64_t pointers[N + 1], indices[N * N], order[N];
   double worst = 0;
@@ -92,14 +93,14 @@ static double gram_gap(const qrane_sparse_factor *f) {
 
 static int calls = 0;
 static double last_done = 0;
-static void progress(double done, double all, void *user) {
+static void progress(double done, double all, void* user) {
   EXPECT(done >= last_done && done <= all);
   last_done = done;
   ++calls;
-  *(double *)user = done / all;
+  *(double*)user = done / all;
 }
 
-static void test_storages(qrane_context *context) {
+static void test_storages(qrane_context* context) {
   int64_t column_pointers[N + 1] = {0}, column_rows[ENTRIES], place[N];
   int32_t column_pointers_32[N + 1], column_rows_32[ENTRIES], row_pointers_32[M + 1];
   int32_t cols_32[ENTRIES], rows_32[ENTRIES];
@@ -128,8 +129,8 @@ static void test_storages(qrane_context *context) {
                              : k == 3 ? qrane_by_columns_32(M, N, column_pointers_32, column_rows_32)
                              : k == 4 ? qrane_by_rows_32(M, N, row_pointers_32, cols_32)
                                       : qrane_by_triplets_32(M, N, ENTRIES, rows_32, cols_32);
-    qrane_sparse_analysis *analysis = NULL;
-    qrane_sparse_factor *f = NULL;
+    qrane_sparse_analysis* analysis = NULL;
+    qrane_sparse_factor* f = NULL;
     qrane_matrix_d out = qrane_host_d(x[k], N, NRHS, N);
     qrane_analysis_facts facts = QRANE_ANALYSIS_FACTS_INIT;
     qrane_sparse_solution info = QRANE_SPARSE_SOLUTION_INIT;
@@ -155,9 +156,9 @@ static void test_storages(qrane_context *context) {
     for (p = 0; p < N * NRHS; ++p) EXPECT(x[k][p] == x[k - 3][p]);
 }
 
-static void test_uses(qrane_context *context) {
+static void test_uses(qrane_context* context) {
   qrane_sparse_pattern a = qrane_by_triplets(M, N, ENTRIES, rows, cols);
-  qrane_sparse_analysis *analysis = NULL;
+  qrane_sparse_analysis* analysis = NULL;
   qrane_sparse_factor *f = NULL, *single = NULL;
   qrane_sparse_options options = QRANE_SPARSE_OPTIONS_INIT;
   qrane_sparse_facts facts = QRANE_SPARSE_FACTS_INIT;
@@ -244,10 +245,10 @@ static void test_uses(qrane_context *context) {
   qrane_sparse_analysis_destroy(analysis);
 }
 
-static void test_bad_input(qrane_context *context) {
+static void test_bad_input(qrane_context* context) {
   qrane_sparse_pattern a = qrane_by_triplets(M, N, ENTRIES, rows, cols), bad = a;
-  qrane_sparse_analysis *analysis = NULL;
-  qrane_sparse_factor *f = NULL;
+  qrane_sparse_analysis* analysis = NULL;
+  qrane_sparse_factor* f = NULL;
   qrane_analyze_options order = QRANE_ANALYZE_OPTIONS_INIT;
   qrane_sparse_options options = QRANE_SPARSE_OPTIONS_INIT;
   double x[N], r_values[N];
@@ -297,10 +298,10 @@ static void test_bad_input(qrane_context *context) {
   qrane_sparse_analysis_destroy(NULL);
 }
 
-int main(int argc, char **argv) {
-  const char *backend = argc > 1 ? argv[1] : "cpu";
+int main(int argc, char** argv) {
+  const char* backend = argc > 1 ? argv[1] : "cpu";
   qrane_context_options options = QRANE_CONTEXT_OPTIONS_INIT;
-  qrane_context *context = NULL;
+  qrane_context* context = NULL;
   int status;
   options.backend = strcmp(backend, "cuda") == 0     ? QRANE_BACKEND_CUDA
                     : strcmp(backend, "opencl") == 0 ? QRANE_BACKEND_OPENCL

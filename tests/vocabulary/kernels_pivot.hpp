@@ -49,7 +49,8 @@ TYPED_TEST(Kernels, FactorsWithPivots) {
       task.rank = this->upload(std::vector<std::int32_t>{-1});
       task.packed = this->upload(packed);
       task.a = this->upload(a);
-      const auto scratch = this->scratch(std::max<Index>(pivoted_factor_scratch_bytes(this->q(), rows, cols, T{}), 256));
+      const auto scratch =
+          this->scratch(std::max<Index>(pivoted_factor_scratch_bytes(this->q(), rows, cols, T{}), 256));
       pivoted_factor(this->q().when(this->flag(0)), task, scratch);
       EXPECT_EQ(this->download(task.rank, 1)[0], -1);
       HostMatrix<T> first = packed;

@@ -18,7 +18,7 @@ import numpy as np
 import cli_support
 from cli_support import QRANE, CliCase
 
-DATA = pathlib.Path(__file__).resolve().parent / "data"
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 
 
 class Overwrite(CliCase):

@@ -2,7 +2,7 @@
 # The C interface, called from C99, once per backend; an absent backend is a skip that says so.
 foreach(name c_interface_test c_interface_device_test c_interface_batch_test c_interface_update_test
         c_interface_sparse_test c_interface_svd_test)
-  add_executable(${name} ${name}.c)
+  add_executable(${name} c/${name}.c)
   set_target_properties(${name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
   target_link_libraries(${name} PRIVATE qrane_internal m)

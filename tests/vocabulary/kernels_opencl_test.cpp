@@ -149,7 +149,7 @@ TEST(OpenClSmallDevice, WithoutDoublePrecision) {
   widened = {1.0, 1 / 3.0, 1e300, -1e-300, 1e-42, 3.4028235677973366e38, NAN, -INFINITY, 16777217.0, 2.5};
   queue.upload(widened.data(), wide, n);
   narrow(queue, DeviceMatrix<OpenCL, double>{wide, n, 1, n, 0, 1}, DeviceMatrix<OpenCL, float>{single, n, 1, n, 0, 1},
-               Part::all);
+         Part::all);
   std::vector<float> narrowed(values.size());
   queue.download(single, narrowed.data(), n);
   for (Index i = 0; i < n; ++i) {

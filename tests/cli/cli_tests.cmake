@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The command line: its parts in process, then the program as a user runs it.
 if(TARGET qrane_command)
-  qrane_add_test(cli_parts_test SOURCES cli_test.cpp LIBRARIES qrane_cli_parts)
+  qrane_add_test(cli_parts_test SOURCES cli/cli_test.cpp LIBRARIES qrane_cli_parts)
   add_library(qrane_test_other_core MODULE support/other_core.c)
   # The tests read results with NumPy. Debian's own Python first: it is the one that has the packages of packages.txt.
   foreach(python /usr/bin/python3 python3)
@@ -22,7 +22,7 @@ if(TARGET qrane_command)
     list(GET parts 0 file)
     list(GET parts 1 suite)
     add_test(NAME ${test}
-      COMMAND ${QRANE_TEST_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file}.py $<TARGET_FILE:qrane_command> ${suite})
+      COMMAND ${QRANE_TEST_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/cli/${file}.py $<TARGET_FILE:qrane_command> ${suite})
     set_tests_properties(${test} PROPERTIES ENVIRONMENT
       "QRANE_TEST_OTHER_CORE=$<TARGET_FILE:qrane_test_other_core>")
     set_tests_properties(${test} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS cli)

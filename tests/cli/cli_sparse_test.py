@@ -15,7 +15,7 @@ import xml.etree.ElementTree
 import cli_support
 from cli_support import CliCase
 
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data")
 NUG = os.path.join(DATA, "lp_nug08_T.mtx.gz")
 CHESS = os.path.join(DATA, "ch6-6-b3.mtx.gz")
 SVG = "{http://www.w3.org/2000/svg}"

@@ -26,9 +26,10 @@ class FrontUpdates : public FrontKernels<Case> {
  public:
   using T = typename Kernels<Case>::T;
   static constexpr bool has_pairs =
-      std::is_same_v<decltype(update_fronts_pair(std::declval<typename Kernels<Case>::Queue&>(),
-                                                 std::declval<const Fronts<typename Kernels<Case>::B, T>&>(),
-                                                 std::declval<const FrontTasks<typename Kernels<Case>::B, FrontUpdateTask>&>())),
+      std::is_same_v<decltype(update_fronts_pair(
+                         std::declval<typename Kernels<Case>::Queue&>(),
+                         std::declval<const Fronts<typename Kernels<Case>::B, T>&>(),
+                         std::declval<const FrontTasks<typename Kernels<Case>::B, FrontUpdateTask>&>())),
                      void>;
 
   /// By `span` panels: one, or a pair at once.

@@ -65,7 +65,9 @@ TYPED_TEST(Kernels, TakesAFusedRobustPcaStep) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & q, const RobustPcaStep<B, T>& step, Scratch<B> s) { { robust_pca_step(q, step, s) } -> std::same_as<void>; }) {
+  if constexpr (requires(Queue & q, const RobustPcaStep<B, T>& step, Scratch<B> s) {
+                  { robust_pca_step(q, step, s) } -> std::same_as<void>;
+                }) {
     for (const Shape& s : std::vector<Shape>{{1, 1}, {33, 7, 2}, {100, 33}, {1003, 65, 1}, {517, 100}, {64, 128, 4}}) {
       SCOPED_TRACE(testing::Message() << s.rows << " x " << s.cols);
       HostMatrix<T> m(s.rows, s.cols, s.slack), x(s.rows, s.cols, s.slack), y(s.rows, s.cols, s.slack);
@@ -120,7 +122,9 @@ TYPED_TEST(Kernels, MultipliesByAnyMatrix) {
   using T = typename TestFixture::T;
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & q, DeviceMatrix<B, T> a, DeviceMatrix<B, double> w) { { multiply_full(q, a, w, a) } -> std::same_as<void>; }) {
+  if constexpr (requires(Queue & q, DeviceMatrix<B, T> a, DeviceMatrix<B, double> w) {
+                  { multiply_full(q, a, w, a) } -> std::same_as<void>;
+                }) {
     for (const Shape& s : std::vector<Shape>{{1, 1},
                                              {70, 3, 1},
                                              {33, 32},
@@ -157,7 +161,9 @@ TYPED_TEST(Kernels, MultipliesByAnyMatrix) {
 TYPED_TEST(Kernels, JudgesARobustPcaIteration) {
   using B = typename TestFixture::B;
   using Queue = typename TestFixture::Queue;
-  if constexpr (requires(Queue & q, const RobustPcaVerdict<B>& verdict) { { robust_pca_verdict(q, verdict) } -> std::same_as<void>; }) {
+  if constexpr (requires(Queue & q, const RobustPcaVerdict<B>& verdict) {
+                  { robust_pca_verdict(q, verdict) } -> std::same_as<void>;
+                }) {
     enum Kind { converged, residual_large, moved, nan, kinds };
     for (int kind = 0; kind < kinds; ++kind)
       for (const bool settle : {false, true}) {

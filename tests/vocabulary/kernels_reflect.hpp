@@ -169,7 +169,7 @@ TYPED_TEST(Kernels, GuardsPanelsByTheirCondition) {
       const auto failed = this->flag(7);
       const double limit = 0x1p12;
       reflect_panel(this->q(), ReflectPanel<B, T>{da, dt, dv, dy, failed, limit},
-                              this->scratch(reflect_scratch_bytes(m)));
+                    this->scratch(reflect_scratch_bytes(m)));
       const bool refused = this->download(failed, 1)[0] != 0;
       EXPECT_EQ(refused, bits >= 6) << bits;  // ‖Ĝ^-1‖ is about 2^(2 bits + 1)
       if (refused) continue;

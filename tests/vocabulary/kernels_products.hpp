@@ -193,7 +193,9 @@ TYPED_TEST(Kernels, Sketches) {
 TYPED_TEST(Kernels, SolvesFromTheRightInDouble) {
   auto& queue = this->q();
   using B = typename TestFixture::B;
-  constexpr bool offered = requires(DeviceMatrix<B, double> a) { { solve_wide(queue, a, a, a) } -> std::same_as<void>; };
+  constexpr bool offered = requires(DeviceMatrix<B, double> a) {
+    { solve_wide(queue, a, a, a) } -> std::same_as<void>;
+  };
   if constexpr (!offered || sizeof(typename TestFixture::T) == 4) {
     GTEST_SKIP() << "no solve_wide for this backend and scalar";
   } else {
