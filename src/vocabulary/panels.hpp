@@ -87,9 +87,9 @@ struct Reconstruct {
 
 /// Panels of blocked QR: R, reflectors and T of a tall panel at once, from its Gram matrix in double.
 ///
-/// With D = diag(G)^(1/2), G = D Ĝ D and Ĝ = R̂ᵀR̂, the guard bounds what the Gram matrix's rounding does to Q: `failed`
-/// is set to 0 where the bound ‖Ĝ^-1‖_2 <= ‖R̂^-1‖_F^2 - (b - 1)^2 / b (Ĝ's other eigenvalues account for the rest) is
-/// within `limit`, else to 1, and then panel and v are unchanged. Scratch: reflect_scratch_bytes.
+/// With D = diag(G)^(1/2), G = D Ĝ D and Ĝ = R̂ᵀR̂, the guard bounds what the Gram matrix's rounding does to Q:
+/// `failed` is set to 0 where the bound ‖Ĝ^-1‖_2 <= ‖R̂^-1‖_F^2 - (b - 1)^2 / b (Ĝ's other eigenvalues account for
+/// the rest) is within `limit`, else to 1, and then panel and v are unchanged. Scratch: reflect_scratch_bytes.
 template <class B, class T>
 struct ReflectPanel {
   DeviceMatrix<B, T> panel;                             // in/out: m x b, m >= b, one matrix; as geqrf leaves it

@@ -8,9 +8,11 @@ endif()
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_Interpreter_FOUND)  # what documents say, against the results and the sources
   add_test(NAME docs_figures COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/benchmarks/report --verify)
-  add_test(NAME docs_paths COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/build/docs_test.py ${PROJECT_SOURCE_DIR})
+  add_test(NAME docs_paths
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/build/docs_test.py ${PROJECT_SOURCE_DIR})
   add_test(NAME report_test
-    COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/report_test.py ${PROJECT_SOURCE_DIR}/benchmarks/report)
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/report_test.py
+      ${PROJECT_SOURCE_DIR}/benchmarks/report)
   set_tests_properties(docs_figures docs_paths report_test PROPERTIES TIMEOUT 60 LABELS docs)
 endif()
 if(TARGET qrane_command AND TARGET qrane_bench)
@@ -19,7 +21,8 @@ if(TARGET qrane_command AND TARGET qrane_bench)
       COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/bench_test.py $<TARGET_FILE:qrane_command>
         ${PROJECT_SOURCE_DIR}/benchmarks/plot)
     add_test(NAME bench_sparse_test
-      COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/bench_sparse_test.py $<TARGET_FILE:qrane_command>
+      COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/bench_sparse_test.py
+        $<TARGET_FILE:qrane_command>
         ${PROJECT_SOURCE_DIR}/benchmarks/plot ${PROJECT_SOURCE_DIR}/data)
     add_test(NAME bench_sparse_uses_test
       COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/bench_sparse_uses_test.py
