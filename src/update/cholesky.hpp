@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows out of a thin Q, all by products. Q̂, Q without the rows, has Q̂ᵀQ̂ = I - WWᵀ = SᵀS with W = Q(rows, :)ᵀ, S
-// upper triangular, so that Q̂ R = (Q̂ S⁻¹) (S R), and d becomes S^-T (d - W e). S is found in double for either scalar.
+// upper triangular, so that Q̂ R = (Q̂ S⁻¹) (S R), and d becomes S^-T (d - W e). S is always found in double.
 //
 // Q̂ S⁻¹ loses orthonormality to rounding times cond(S)², and has what Q had lost, as much larger. The eigenvalues of
 // SᵀS are 1 at most, so that ‖S⁻¹‖² <= ‖S⁻¹‖_F² - (n - 1), and ‖S⁻¹‖⁴ <= ‖S⁻¹S⁻ᵀ‖_F² - (n - 1), which is much closer
