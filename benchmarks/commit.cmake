@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run at every build: writes OUTPUT with the commit of SOURCE, touching it only when that changes.
-cmake_minimum_required(VERSION 3.24)
+cmake_minimum_required(VERSION 3.22)
 set(commit "$ENV{QRANE_COMMIT}")  # of sources that travelled without their history (tools/gpu-check)
 if(commit STREQUAL "")
   execute_process(COMMAND git describe --always --dirty --abbrev=12 WORKING_DIRECTORY ${SOURCE}

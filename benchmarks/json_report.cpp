@@ -36,14 +36,9 @@ Json to_json_value(const ErrorMeasures& errors) {
 }
 
 Json to_json_value(const QrCase& result) {
-  Json out = {{"rows", result.shape.rows},
-              {"cols", result.shape.cols},
-              {"precision", result.precision},
-              {"mode", mode_name(result.mode)},
-              {"outcome", outcome_name(result.outcome)},
-              {"reason", result.reason},
-              {"flops", result.flops},
-              {"floor", to_json_value(result.floor)}};
+  Json out = {{"rows", result.shape.rows},      {"cols", result.shape.cols}, {"precision", result.precision},
+              {"mode", mode_name(result.mode)}, {"asked", result.asked},     {"outcome", outcome_name(result.outcome)},
+              {"reason", result.reason},        {"flops", result.flops},     {"floor", to_json_value(result.floor)}};
   if (result.condition != 1) out["condition"] = result.condition;
   if (result.samples_ms.empty()) return out;
   if (result.condition != 1) out["condition_of_r"] = finite(result.condition_of_r);
@@ -53,6 +48,7 @@ Json to_json_value(const QrCase& result) {
   if (!result.stage.empty()) out["stage"] = result.stage;
   out["samples_ms"] = result.samples_ms;
   out["median_ms"] = result.median_ms();
+  out["call"] = timed(result.call_ms);
   out["gflops"] = result.gflops();
   out["tflops"] = result.gflops() * 1e-3;
   out["share_of_floor"] = result.floor.ms / result.median_ms();

@@ -12,7 +12,7 @@
 
 #include "check.hpp"
 #include "common/host_rates.hpp"
-#include "suites.hpp"
+#include "suites/suites.hpp"
 
 namespace qrane::bench {
 
@@ -69,12 +69,14 @@ struct QrCase {
   double condition_of_r = 0;  ///< found in R where condition > 1: ratio of its outer singular values
   Outcome outcome = Outcome::measured;
   std::string reason;     ///< of left_out and failed
+  std::string asked;      ///< algorithm asked for
   std::string algorithm;  ///< that ran
   std::string plan;       ///< Plan::explain
   std::string stage;      ///< of cholesky_qr that answered, empty for other algorithms
   bool fell_back = false;
-  std::vector<double> samples_ms;
-  double flops = 0;  ///< canonical, of the asked-for output
+  std::vector<double> samples_ms;  ///< of QR::refactor
+  std::vector<double> call_ms;     ///< of one call of qr()
+  double flops = 0;                ///< canonical, of the asked-for output
   ErrorMeasures errors;
   Floor floor;
   std::vector<PeerTime> peers;
@@ -147,14 +149,14 @@ struct KernelCase {
 
 /// An update by one method.
 struct UpdateTime {
-  std::string method;         ///< as asked for
-  std::string ran;            ///< another one for automatic
-  double predicted_ms = -1;   ///< of the one that ran, by the cost model; negative: none
+  std::string method;        ///< as asked for
+  std::string ran;           ///< another one for automatic
+  double predicted_ms = -1;  ///< of the one that ran, by the cost model; negative: none
   std::vector<double> samples_ms;
-  ErrorMeasures errors;       ///< of the updated factorization
+  ErrorMeasures errors;              ///< of the updated factorization
   std::vector<UpdateStage> stages;   ///< medians, where they were asked for
   std::vector<NamedError> accuracy;  ///< kind accuracy: the paper's measures
-  std::string reason;         ///< why there are no samples
+  std::string reason;                ///< why there are no samples
 };
 
 /// One update, or a window of them.
@@ -168,18 +170,16 @@ struct UpdateCase {
   std::vector<double> refactor_ms;          ///< the updated matrix factored anew by qrane, in the same form
   std::string refactor_algorithm;
   Floor floor;
-  std::vector<PeerTime> peers;      ///< the updated matrix factored anew, or a library's update of it
-  std::vector<double> protocol_ms;  ///< by the paper's protocol: transfers of the factors, update, solution
-  std::vector<double> transfer_ms;  ///< of those, the transfers
+  std::vector<PeerTime> peers;           ///< the updated matrix factored anew, or a library's update of it
+  std::vector<double> protocol_ms;       ///< by the paper's protocol: transfers of the factors, update, solution
+  std::vector<double> transfer_ms;       ///< of those, the transfers
   std::vector<double> full_protocol_ms;  ///< transfers of the updated matrix, least squares
-  Index steps = 0;                  ///< of a window, in each sample
-  Index refreshed = 0;              ///< how often it was factored anew, over all samples
+  Index steps = 0;                       ///< of a window, in each sample
+  Index refreshed = 0;                   ///< how often it was factored anew, over all samples
 
   double median_ms() const { return times.empty() ? 0 : median(times.front().samples_ms); }
   /// Above 1, updating is faster; 0 where one was not measured.
-  double speed_up() const {
-    return refactor_ms.empty() || median_ms() == 0 ? 0 : median(refactor_ms) / median_ms();
-  }
+  double speed_up() const { return refactor_ms.empty() || median_ms() == 0 ? 0 : median(refactor_ms) / median_ms(); }
 };
 
 struct ConvergencePoint {
@@ -192,7 +192,7 @@ struct ConvergencePoint {
 struct BackgroundCase {
   Shape shape;
   std::string precision;
-  std::string method;  ///< "inexact_alm" or "alternating"
+  std::string method;  ///< "inexact_alm", "alternating", "caqr pipeline" or "blas2 pipeline"
   std::string data;    ///< where the frames came from
   Outcome outcome = Outcome::measured;
   std::string reason;
@@ -219,7 +219,8 @@ struct SparseRun {
   std::vector<double> numeric_ms;   ///< values in to R on the host, memory taken anew
   std::vector<double> refactor_ms;  ///< the same with other values, in the memory that is there
   std::vector<double> solve_ms;     ///< R x = Qᵀ b
-  std::vector<double> undetected_ms;  ///< numeric_ms with rank detection off; matrices of files and the paper, in double
+  std::vector<double>
+      undetected_ms;  ///< numeric_ms with rank detection off; matrices of files and the paper, in double
   Index rank = 0;
   double tolerance = 0;
   double dropped_norm = 0;
@@ -279,22 +280,22 @@ struct SparseUse {
   std::vector<double> transfer_ms;  ///< by the device, both in host memory
   std::vector<double> host_ms;      ///< by the host's cores, factored there, too
   std::vector<double> peer_ms;
-  double error = -1;                ///< of the device's; negative: not looked at
-  int iterations = 0;               ///< refine
-  bool converged = true;            ///< the same
+  double error = -1;      ///< of the device's; negative: not looked at
+  int iterations = 0;     ///< refine
+  bool converged = true;  ///< the same
 };
 
 /// Factorization with Q discarded in so much memory.
 struct SparseLimit {
-  double share = 1;      ///< of what is taken without a limit, asked for
-  Index limit_bytes = 0;  ///< 0: none
-  std::string reason;    ///< why there are no samples
+  double share = 1;                ///< of what is taken without a limit, asked for
+  Index limit_bytes = 0;           ///< 0: none
+  std::string reason;              ///< why there are no samples
   std::vector<double> samples_ms;  ///< memory taken anew
-  Index peak_bytes = 0;      ///< as the factorization counts them
-  Index measured_bytes = -1;  ///< by which the device's free memory fell at most; -1: unknown
-  Index moved_bytes = 0;     ///< between host and device
+  Index peak_bytes = 0;            ///< as the factorization counts them
+  Index measured_bytes = -1;       ///< by which the device's free memory fell at most; -1: unknown
+  Index moved_bytes = 0;           ///< between host and device
   int stages = 1;
-  bool same_bits = true;     ///< R of the first
+  bool same_bits = true;  ///< R of the first
 };
 
 /// What the factors of a sparse matrix are used for, on a device that holds them, in one precision.
@@ -305,14 +306,14 @@ struct SparseUsesCase {
   std::string reason;
   sparse::AnalysisFacts analysis;
   Index rank = 0;
-  std::vector<SparseLimit> limits;   ///< none first
-  std::vector<double> refactor_ms;   ///< without a limit, from the third on, as a loop does
-  std::vector<double> keep_ms;       ///< values to R, Q kept on the device
-  Index keep_bytes = 0;              ///< then
-  std::vector<double> single_ms;     ///< in float, for refine
-  std::vector<double> host_ms;       ///< on the host's cores, Q kept
-  std::vector<double> peer_ms;       ///< the same by the peer
-  std::string peer_reason;           ///< why that has none
+  std::vector<SparseLimit> limits;  ///< none first
+  std::vector<double> refactor_ms;  ///< without a limit, from the third on, as a loop does
+  std::vector<double> keep_ms;      ///< values to R, Q kept on the device
+  Index keep_bytes = 0;             ///< then
+  std::vector<double> single_ms;    ///< in float, for refine
+  std::vector<double> host_ms;      ///< on the host's cores, Q kept
+  std::vector<double> peer_ms;      ///< the same by the peer
+  std::string peer_reason;          ///< why that has none
   std::vector<SparseUse> uses;
 
   double median_ms() const { return limits.empty() ? 0 : median(limits.front().samples_ms); }
@@ -320,11 +321,11 @@ struct SparseUsesCase {
 
 /// The sparse paper's tile tasks (paper/tiles/tile_factor.hpp): one kind of task flooding the device, or a matrix's tree.
 struct TileCase {
-  std::string name;        ///< "Factorize", "Apply", or the matrix
+  std::string name;  ///< "Factorize", "Apply", or the matrix
   bool tree = false;
   std::string precision;
-  bool pipelined = false;  ///< tree
-  int bundle = 0;          ///< row tiles of a bundle
+  bool pipelined = false;    ///< tree
+  int bundle = 0;            ///< row tiles of a bundle
   Index rows = 0, cols = 0;  ///< of one task, or of the matrix
   Outcome outcome = Outcome::measured;
   std::string reason;

@@ -46,7 +46,9 @@ Session::Session(const BenchOptions& options, const SuiteInfo& suite)
     : options_(options),
       context_(context_options(options)),
       device_(context_.device()),
-      budget_seconds_(options.suite_seconds > 0 ? options.suite_seconds : on_gpu() ? suite.gpu_seconds : INFINITY) {
+      budget_seconds_(options.suite_seconds > 0 ? options.suite_seconds
+                      : on_gpu()                ? suite.gpu_seconds
+                                                : INFINITY) {
   start_peers(suite);
 }
 

@@ -10,8 +10,8 @@
 
 #include "peer_client.hpp"
 #include "results.hpp"
-#include "sparse_problems.hpp"
-#include "suites.hpp"
+#include "suites/sparse_problems.hpp"
+#include "suites/suites.hpp"
 
 namespace qrane::bench {
 
@@ -21,13 +21,13 @@ struct PeerTask {
   Shape shape;
   std::string precision;
   std::uint64_t seed = 0;
-  double condition = 1;  ///< of the matrix
-  Index count = 1;       ///< batched: matrices
-  Index rhs = 0;         ///< gels, sparse-uses: right-hand sides
-  int form_q = 0;        ///< qr, update: 1: the thin Q too, 2: the full one
+  double condition = 1;    ///< of the matrix
+  Index count = 1;         ///< batched: matrices
+  Index rhs = 0;           ///< gels, sparse-uses: right-hand sides
+  int form_q = 0;          ///< qr, update: 1: the thin Q too, 2: the full one
   double max_seconds = 0;  ///< less than peers usually get beside a GPU; 0: that
   int repeats = 5;
-  std::string more = "";   ///< further words of the request
+  std::string more = "";  ///< further words of the request
 };
 
 class Session {
@@ -108,8 +108,8 @@ void run_qr_cases(Session& session, const SuiteInfo& suite, Shape shape, const s
 /// Measures every algorithm by name, R alone, at one size in one precision.
 void run_grid_case(Session& session, Shape shape, const std::string& precision,
                    const std::function<void(const GridCase&)>& report);
-/// Where blocked overtakes the fastest of the others ("tall"), caqr and cholesky_qr, caqr cholesky_qr, and cholesky_qr tsqr along the columns, for each
-/// number of rows and precision of the grid where one does.
+/// Where blocked overtakes the fastest of the others ("tall"), caqr and cholesky_qr, caqr cholesky_qr, and cholesky_qr
+/// tsqr along the columns, for each number of rows and precision of the grid where one does.
 std::vector<Crossover> crossovers(const std::vector<GridCase>& grid);
 
 /// Measures the layouts of the paper's inner kernel; nothing but a reason on devices other than CUDA's.

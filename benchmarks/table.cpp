@@ -79,7 +79,8 @@ void Table::add(const QrCase& result) {
     print_absence(result);
   } else {
     const std::string stage = result.stage.empty() ? "" : "/" + result.stage;
-    const std::string algorithm = result.algorithm + stage + (result.fell_back ? "*" : "");
+    const std::string named = result.asked == "automatic" ? "" : ", named";
+    const std::string algorithm = result.algorithm + stage + (result.fell_back ? "*" : "") + named;
     std::printf("%-22s %10s %9.1f %8s %8s %10s %5.1f%%", algorithm.c_str(), milliseconds(result.median_ms()).c_str(),
                 result.gflops(), measure(result.errors.orthogonality).c_str(), measure(result.errors.residual).c_str(),
                 milliseconds(result.floor.ms).c_str(), 100 * result.floor.ms / result.median_ms());
@@ -165,10 +166,10 @@ void Table::add(const KernelCase& result) {
 void Table::add(const BackgroundCase& result) {
   if (quiet()) return;
   print_heading("background",
-                format("%9s %5s %4s %-12s %10s %13s %8s %10s %6s %10s %6s %5s", "rows", "cols", "prec", "method",
+                format("%9s %5s %4s %-14s %10s %13s %8s %10s %6s %10s %6s %5s", "rows", "cols", "prec", "method",
                        "ms/iter.", "iterations/s", "GFLOP/s", "floor ms", "floor", "iterations", "resid.", "rank"),
                 "");
-  std::printf("%9lld %5lld %4s %-12s ", static_cast<long long>(result.shape.rows),
+  std::printf("%9lld %5lld %4s %-14s ", static_cast<long long>(result.shape.rows),
               static_cast<long long>(result.shape.cols), result.precision.c_str(), result.method.c_str());
   if (result.samples_ms.empty()) {
     print_absence(result);
@@ -282,15 +283,16 @@ void Table::add(const SparseUsesCase& result) {
   const auto mebibytes = [](Index bytes) {
     return bytes < 0 ? std::string("-") : format("%.1f", static_cast<double>(bytes) / (1 << 20));
   };
-  std::printf("\n%s, %s: %lld x %lld, ", result.name.c_str(), result.precision.c_str(),
-              static_cast<long long>(result.analysis.rows), static_cast<long long>(result.analysis.cols));
+  std::printf("\n%s, %s: ", result.name.c_str(), result.precision.c_str());
   if (result.limits.empty()) return print_absence(result);
+  std::printf("%lld x %lld, ", static_cast<long long>(result.analysis.rows),
+              static_cast<long long>(result.analysis.cols));
   std::printf("rank %lld; ms: refactor %s, Q kept %s (%s MiB), by the host's cores %s, spqr %s%s\n",
               static_cast<long long>(result.rank), time(result.refactor_ms).c_str(), time(result.keep_ms).c_str(),
               mebibytes(result.keep_bytes).c_str(), time(result.host_ms).c_str(), time(result.peer_ms).c_str(),
               result.outcome == Outcome::failed ? ("  FAILED: " + result.reason).c_str() : "");
-  std::printf("  %-22s %10s %10s %10s %10s %10s %7s\n", "memory", "limit MiB", "ms", "peak MiB", "measured", "moved MiB",
-              "stages");
+  std::printf("  %-22s %10s %10s %10s %10s %10s %7s\n", "memory", "limit MiB", "ms", "peak MiB", "measured",
+              "moved MiB", "stages");
   for (const SparseLimit& limit : result.limits) {
     std::printf("  %-22s %10s ", limit.limit_bytes == 0 ? "no limit" : format("%.3f", limit.share).c_str(),
                 limit.limit_bytes == 0 ? "" : mebibytes(limit.limit_bytes).c_str());
@@ -317,8 +319,8 @@ void Table::add(const SparseUsesCase& result) {
 void Table::add(const TileCase& result) {
   if (quiet()) return;
   print_heading("tiles",
-                format("%-22s %8s %7s %4s %6s %-9s %7s %10s %9s %10s %10s %8s", "tasks or matrix", "rows", "cols", "prec",
-                       "bundle", "schedule", "rounds", "ms", "GFLOP/s", "executed", "plan ms", "MiB"),
+                format("%-22s %8s %7s %4s %6s %-9s %7s %10s %9s %10s %10s %8s", "tasks or matrix", "rows", "cols",
+                       "prec", "bundle", "schedule", "rounds", "ms", "GFLOP/s", "executed", "plan ms", "MiB"),
                 "");
   std::printf("%-22s %8lld %7lld %4s ", result.name.c_str(), static_cast<long long>(result.rows),
               static_cast<long long>(result.cols), result.precision.c_str());
@@ -348,8 +350,10 @@ void print_foot(const BenchResults& results) {
         "a peer's column: its time over qrane's\n");
   if (!results.updates.empty())
     std::printf(
-        "errors in units of (min(m,n) + 10) u, limit 30; refactor, cusolver, paper's: the time of qrane's factorization of "
-        "the updated matrix, of cuSOLVER's, of the method paper over the update's; protocol: the same, with transfers and "
+        "errors in units of (min(m,n) + 10) u, limit 30; refactor, cusolver, paper's: the time of qrane's "
+        "factorization of "
+        "the updated matrix, of cuSOLVER's, of the method paper over the update's; protocol: the same, with transfers "
+        "and "
         "the solution\n");
   if (!results.sparse.empty())
     std::printf(
@@ -358,7 +362,8 @@ void print_foot(const BenchResults& results) {
         "time over qrane's, memory qrane's over its; error: |A'(b - A x)| / (|A| |b|)\n");
   if (!results.sparse_uses.empty())
     std::printf(
-        "memory: factorizations with Q discarded; device: right-hand sides in its memory, from host: in the host's; host, "
+        "memory: factorizations with Q discarded; device: right-hand sides in its memory, from host: in the host's; "
+        "host, "
         "spqr: factored and used there\n");
   for (const QrCase& result : results.cases)
     if (result.fell_back) {

@@ -135,7 +135,8 @@ TileCase tree(Session& session, Queue& queue, const SparseProblem& problem, cons
     sparse::AnalyzeOptions options;
     options.singletons = false;
     const sparse::Analysis analysis = sparse::analyze(
-        session.context(), sparse::by_columns(a.rows, a.cols, a.col_ptr.data(), a.row_idx.data(), a.values.data()), options);
+        session.context(), sparse::by_columns(a.rows, a.cols, a.col_ptr.data(), a.row_idx.data(), a.values.data()),
+        options);
     sparse::ScheduleOptions schedule;
     schedule.pipelined = pipelined;
     schedule.apply_columns = 8;
@@ -169,6 +170,15 @@ void run_tile_cases(Session& session, const std::vector<SparseProblem>& problems
     for (const std::string& precision : precisions)
       precision == "f32" ? flood<float>(queue, precision, report) : flood<double>(queue, precision, report);
     for (const SparseProblem& problem : problems) {
+      if (!problem.make) {
+        TileCase absent;
+        absent.name = problem.name;
+        absent.tree = true;
+        absent.outcome = Outcome::left_out;
+        absent.reason = absence(problem);
+        report(absent);
+        continue;
+      }
       const SparseMatrix a = problem.make();
       for (const std::string& precision : precisions)
         for (const bool pipelined : {false, true}) {

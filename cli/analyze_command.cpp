@@ -22,7 +22,7 @@ struct AnalyzeCommandOptions {
   CommonOptions common;
   std::string a, picture;
   std::string ordering = "automatic";
-  std::int64_t memory_limit_bytes = 0;
+  std::string memory_limit;
 };
 
 /// Of each front of a factorization without Q within the limit; all 0 without a limit.
@@ -115,10 +115,10 @@ Json facts_json(const AnalysisFacts& f) {
 int run(const AnalyzeCommandOptions& options) {
   AnalyzeOptions how;
   how.ordering = pick_ordering(options.ordering);
-  check_memory_limit(options.memory_limit_bytes);
+  const std::int64_t limit_bytes = memory_limit_bytes(options.memory_limit);
   if (!options.picture.empty()) io::check_picture_path(options.picture);
   const Precision precision = pick_precision(options.common, Precision::f64);
-  check_outputs({{"--picture", options.picture, false}, {"--json", options.common.json, false}});
+  check_outputs({{"--picture", options.picture, false}, {"--json", options.common.json, false}}, {{"A", options.a}});
   const Context context = make_context(options.common, precision);
 
   const io::Sparse<double> a = io::read_sparse(options.a);
@@ -127,8 +127,8 @@ int run(const AnalyzeCommandOptions& options) {
   const Analysis analysis = analyze(context, view, how);
   const AnalysisFacts& facts = analysis.facts();
   const std::vector<FrontFacts> fronts = analysis.fronts();
-  const std::vector<std::int32_t> stages = with_scalar(
-      precision, [&](auto scalar) { return stages_within<decltype(scalar)>(analysis, options.memory_limit_bytes); });
+  const std::vector<std::int32_t> stages =
+      with_scalar(precision, [&](auto scalar) { return stages_within<decltype(scalar)>(analysis, limit_bytes); });
   const std::int32_t stage_count = stages.empty() ? 1 : *std::max_element(stages.begin(), stages.end()) + 1;
 
   const Words say(options.common.quiet);
@@ -136,7 +136,7 @@ int run(const AnalyzeCommandOptions& options) {
   say(facts.explain());
   const std::vector<WidthClass> widths = by_width(fronts);
   say_widths(say, widths, facts.flops);
-  if (options.memory_limit_bytes > 0) say("stages         ", stage_count, " on the device within the limit");
+  if (limit_bytes > 0) say("stages         ", stage_count, " on the device within the limit");
   if (!options.picture.empty()) {
     const std::string caption =
         detail::concat(options.a, ": ", shape(facts.rows, facts.cols), ", ", facts.fronts, " fronts in ", facts.levels,
@@ -161,8 +161,9 @@ Command add_analyze_command(CLI::App& parent) {
   app->add_option("A", options->a, "matrix file; of a dense one the nonzeros")->required();
   add_ordering_option(*app, options->ordering);
   app->add_option("--picture", options->picture, "draw the tree of fronts here: .svg or .png")->type_name("FILE");
-  app->add_option("--memory-limit", options->memory_limit_bytes,
-                  "bytes of device memory: says how many stages a factorization takes, and colours the picture by them")
+  app->add_option(
+         "--memory-limit", options->memory_limit,
+         "device memory, such as 4G: says how many stages a factorization takes, and colours the picture by them")
       ->type_name("BYTES");
   add_common_options(*app, options->common);
   return {app, [options] { return run(*options); }};

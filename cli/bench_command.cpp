@@ -8,7 +8,7 @@
 #include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
 #if QRANE_WITH_BENCH
-#include <benchmarks/suites.hpp>
+#include <benchmarks/suites/suites.hpp>
 #endif
 
 namespace qrane::cli {

@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <io/matrix.hpp>
+#include <io/matrix_file.hpp>
 #include <qrane/context.hpp>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
@@ -32,6 +32,7 @@ const char* to_string(Precision precision);
 struct CommonOptions {
   std::string backend = "automatic";
   int device = 0;
+  int threads = 0;        ///< 0: OMP_NUM_THREADS, else all cores
   std::string precision;  ///< empty: the command's default
   std::string json;
   bool quiet = false;
@@ -41,6 +42,10 @@ void add_common_options(CLI::App& app, CommonOptions& options);
 
 /// The precision asked for, else `otherwise`. Throws Error{invalid_argument} for another word.
 Precision pick_precision(const CommonOptions& options, Precision otherwise);
+
+/// "4G" to 4294967296: a whole number, then K, M, G or T (powers of 1024; also KiB and KB) or nothing. Throws
+/// Error{invalid_argument} naming the flag.
+std::int64_t parse_bytes(const char* flag, const std::string& text);
 
 /// Throws Error{unavailable} when the backend or device asked for is not there, or cannot do this precision.
 Context make_context(const CommonOptions& options, Precision precision);
@@ -64,16 +69,25 @@ class Words {
   void operator()(const Args&... args) const {
     if (quiet_) return;
     const std::string line = detail::concat(args...);
-    std::fprintf(stdout, "%s\n", line.c_str());
+    std::fprintf(stream(), "%s\n", line.c_str());
   }
   bool quiet() const { return quiet_; }
+  /// Standard output, unless a result goes there.
+  static std::FILE* stream() { return on_standard_error_ ? stderr : stdout; }
+  static void to_standard_error() { on_standard_error_ = true; }
 
  private:
+  static inline bool on_standard_error_ = false;
   bool quiet_;
 };
 
 /// One line on standard error, beginning with "qrane: "; line breaks inside the message become blanks.
 void complain(const std::string& message);
+
+/// The terminal's width as it is now; 80 where that is not known.
+int terminal_columns(std::FILE* terminal);
+/// A line cut to the terminal's width as it is now, so that it can be rewritten in place.
+std::string fit_to_terminal(const std::string& line, std::FILE* terminal);
 
 /// A number for people: three or so significant digits ("0.0123", "4.5e-07").
 std::string brief(double value, int digits = 3);
@@ -95,6 +109,20 @@ class Resident {
   Matrix<T> copy_;
   MatrixView<const T> view_;
 };
+
+/// A file's matrix, finite, a sparse one converted to dense. Where that does not fit, the error says what does.
+template <class T>
+io::Dense<T> read_finite(const std::string& path) {
+  try {
+    io::Dense<T> a = io::read_dense<T>(path);
+    io::require_finite(path, a);
+    return a;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::out_of_memory || !io::probe_matrix(path).sparse) throw;
+    throw Error(error.code(), detail::concat(path, ": ", error.what(),
+                                             "; `qrane qr --sparse` and `qrane solve --sparse` keep it sparse"));
+  }
+}
 
 /// The matrix in host memory; moved when it is there already.
 template <class T>

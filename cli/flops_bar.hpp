@@ -9,7 +9,8 @@
 namespace qrane::cli {
 
 /// "[#######             ]  35%  1.2e+12 of 3.4e+12 flops, 61 GFLOP/s, 36 s left"
-std::string flops_line(double done_flops, double flops, double seconds);
+/// At most `columns` - 1 characters where that many hold the words; the bar takes what they leave.
+std::string flops_line(double done_flops, double flops, double seconds, int columns = 120);
 
 /// Drawn on standard error where that is a terminal, from half a second on; gone with the object.
 class FlopsBar {

@@ -8,6 +8,7 @@
 #include <io/video.hpp>
 
 #include "api/engine.hpp"
+#include "cpu/queue/blas_core.hpp"
 
 namespace qrane::cli {
 namespace {
@@ -57,6 +58,11 @@ int run(const CommonOptions& options) {
   const DeviceInfo chosen = context.device();
   say("in use         ", to_string(chosen.backend), ", device ", chosen.index, ": ", chosen.name, "  (--backend ",
       options.backend, ")");
+  const backend::cpu::BlasCore blas = backend::cpu::blas_core();
+  say("BLAS           ", blas.used.empty() ? "not OpenBLAS" : "OpenBLAS, kernels for " + blas.used,
+      blas.fitting.empty() ? "" : "; this processor has " + blas.fitting + " (OPENBLAS_CORETYPE)");
+  json["blas_core"] = blas.used;
+  json["blas_core_fitting"] = blas.fitting.empty() ? blas.used : blas.fitting;
   const bool ffmpeg = io::have_ffmpeg();
   say("video          ", ffmpeg ? "ffmpeg" : "none: the ffmpeg program is not installed (`qrane background` needs it)");
   json["in_use"] = device_json(chosen);

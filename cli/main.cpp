@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `qrane` command: parses, runs one command, turns what it threw into a line and an exit status.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
+#include <cli/blas.hpp>
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
 #include <cli/interrupt.hpp>
+#include <cli/suggest.hpp>
+#include <io/file_error.hpp>
+#include <io/partial_file.hpp>
 
 namespace {
 
@@ -23,6 +33,8 @@ const char* const footer =
 int report(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
+  } catch (const io::WriteError& error) {
+    complain(error.what());
   } catch (const Error& error) {
     complain(error.what());
     return exit_status(error.code());
@@ -40,13 +52,17 @@ int report(const std::exception_ptr& thrown) {
 void require_command(const CLI::App& app, int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first.starts_with('-')) return;
-  std::string known;
+  std::vector<std::string> known;
+  std::string list;
   for (const CLI::App* command : app.get_subcommands({})) {
     if (command->get_name() == first) return;
-    known += (known.empty() ? "" : ", ") + command->get_name();
+    known.push_back(command->get_name());
+    list += (list.empty() ? "" : ", ") + command->get_name();
   }
+  const std::string meant = nearest(first, known);
   throw Error(ErrorCode::invalid_argument,
-              detail::concat(first.empty() ? "no command" : "unknown command '" + first + "'", "; commands are ", known,
+              detail::concat(first.empty() ? "no command" : "unknown command '" + first + "'",
+                             meant.empty() ? "" : ": did you mean '" + meant + "'?", "; commands are ", list,
                              " (`qrane --help` says more)"));
 }
 
@@ -55,18 +71,19 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("qrane ") + QRANE_CLI_VERSION);
   app.footer(footer);
   app.require_subcommand(1);
-  const std::vector<Command> commands = {add_info_command(app),       add_qr_command(app),
-                                         add_solve_command(app),      add_analyze_command(app),
-                                         add_svd_command(app),        add_update_command(app),
-                                         add_background_command(app), add_tune_command(app),
-                                         add_bench_command(app, argv[0])};
+  const std::vector<Command> commands = {
+      add_info_command(app),       add_qr_command(app),   add_solve_command(app),
+      add_analyze_command(app),    add_svd_command(app),  add_update_command(app),
+      add_background_command(app), add_tune_command(app), add_bench_command(app, argv[0])};
   require_command(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    complain(std::string(error.what()) + " (`qrane --help` and `qrane COMMAND --help` list what there is)");
+    std::string meant;
+    for (const CLI::App* command : app.get_subcommands()) meant += suggestion(*command);
+    complain(error.what() + meant + " (`qrane --help` and `qrane COMMAND --help` list what there is)");
     return exit_bad_input;
   }
   for (const Command& command : commands) {
@@ -75,16 +92,60 @@ int run(int argc, char** argv) {
   return exit_bad_input;
 }
 
+/// Where standard input, output or error is closed, the next file would take its number, and words would go into it.
+/// True when standard output was closed.
+bool open_standard_streams() {
+  bool closed = false;
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    closed = closed || fd == STDOUT_FILENO;
+    (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // using it is an error still
+  }
+  return closed;
+}
+
+/// Words that could not be written are a failure, unless nobody reads them any more.
+int check_words(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  struct stat file {};
+  const bool unread = ::fstat(STDOUT_FILENO, &file) == 0 && (S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode));
+  if (unread || status != exit_success) return status;
+  complain("standard output: cannot write (is the disk full?); files that were asked for are complete");
+  return exit_failure;
+}
+
+/// Memory ran out where nothing may be thrown, as in a destructor or in the words about an error: one line, and no
+/// partial files.
+[[noreturn]] void end_without_memory() {
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    io::remove_partial_files();
+    constexpr std::string_view words = "qrane: out of memory on the host\n";
+    (void)!::write(STDERR_FILENO, words.data(), words.size());
+    ::_exit(exit_failure);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  // `qrane ... | head` must not cost the results that are still to be written.
+  // A pipe that nobody reads and a file at its size limit are errors of the write, not the end of the program: results
+  // are still to be written, partial files to be removed.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::set_terminate(end_without_memory);
+  const bool no_output = open_standard_streams();
+  restart_on_fitting_core(argv);
   clean_up_on_signals();
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // piped words come as they are said
+  int status = exit_failure;
   try {
-    return run(argc, argv);
+    status = run(argc, argv);
   } catch (...) {
-    return report(std::current_exception());
+    status = report(std::current_exception());
   }
+  return no_output ? status : check_words(status);
 }

@@ -11,21 +11,30 @@ namespace qrane::cli {
 
 struct Output {
   const char* flag;  ///< "--r", for messages
-  std::string path;  ///< empty: not asked for
+  std::string path;  ///< empty: not asked for; "-": standard output
   bool matrix = true;
+  bool replaces_input = false;  ///< the file is read, changed and written back
 };
 
-/// Checks that no two are the same file, that matrices have a matrix file's ending, and that each can be written.
-/// Nothing that exists is touched. Throws Error{invalid_argument} or Error{file}.
-void check_outputs(const std::vector<Output>& outputs);
+struct Input {
+  std::string name;  ///< "A" or "--b", for messages
+  std::string path;  ///< empty: not given; "-": standard input
+};
+
+/// Checks that matrices have a matrix file's ending, that each file can be written, and that no output is another
+/// output or an input: files are told apart by device and inode, through links of both kinds. The user's tuning table
+/// counts as an input. Nothing that exists is touched. With an output on standard output, words go to standard error
+/// from now on. Throws Error{invalid_argument} or Error{file}.
+void check_outputs(const std::vector<Output>& outputs, const std::vector<Input>& inputs = {});
 
 /// How most commands end: in the precision asked for, or f32 where all input is `single`, with every output writable,
 /// --json among them, work(T{}, context, precision) on the device asked for.
 template <class Work>
-int run_on_device(const CommonOptions& common, bool single, std::vector<Output> outputs, Work work) {
+int run_on_device(const CommonOptions& common, bool single, std::vector<Output> outputs,
+                  const std::vector<Input>& inputs, Work work) {
   const Precision precision = pick_precision(common, single ? Precision::f32 : Precision::f64);
   outputs.push_back({"--json", common.json, false});
-  check_outputs(outputs);
+  check_outputs(outputs, inputs);
   const Context context = make_context(common, precision);
   return with_scalar(precision, [&](auto scalar) { return work(scalar, context, precision); });
 }

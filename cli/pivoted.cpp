@@ -23,8 +23,7 @@ io::Dense<T> permuted(const io::Dense<T>& a, const std::vector<Index>& columns) 
 
 template <class T>
 int factor(const PivotedRequest& request, const Context& context, Precision precision) {
-  const io::Dense<T> a = io::read_dense<T>(request.a);
-  io::require_finite(request.a, a);
+  const io::Dense<T> a = read_finite<T>(request.a);
   PivotOptions options;
   options.tolerance = request.tolerance;
   options.truncate = request.truncate;
@@ -53,7 +52,7 @@ int factor(const PivotedRequest& request, const Context& context, Precision prec
                {"full_rank", std::min(a.rows, a.cols)},
                {"tolerance", f.tolerance()},
                {"seconds", seconds}});
-  const auto columns = f.permutation();
+  const std::vector<Index> columns = f.permutation();
   const Matrix<T> r = on_host(context, f.r());
   Matrix<T> q;
   if (!request.q.empty()) q = on_host(context, f.q());
@@ -68,8 +67,6 @@ int factor(const PivotedRequest& request, const Context& context, Precision prec
       json["residual"] = *errors.residual;
     }
   }
-  Matrix<double> perm = Matrix<double>::host(static_cast<Index>(columns.size()), 1);
-  std::copy(columns.begin(), columns.end(), perm.data());
   const auto write = [&](const char* name, const std::string& path, auto matrix) {
     if (path.empty()) return;
     io::write_dense(path, matrix);
@@ -77,7 +74,10 @@ int factor(const PivotedRequest& request, const Context& context, Precision prec
   };
   write("R              ", request.r, r.view());
   write("Q              ", request.q, std::as_const(q).view());
-  write("permutation    ", request.perm, std::as_const(perm).view());
+  if (!request.perm.empty()) {
+    io::write_indices(request.perm, columns);
+    say("permutation    ", columns.size(), " column indices in ", request.perm);
+  }
   write_json(request.common.json, json);
   return exit_success;
 }
@@ -89,7 +89,7 @@ int run_pivoted(const PivotedRequest& request) {
   pick_precision(request.common, Precision::f64);
   const bool single = io::probe_matrix(request.a).single_precision;
   return run_on_device(request.common, single, {{"--r", request.r}, {"--q", request.q}, {"--perm", request.perm}},
-                       [&](auto scalar, const Context& context, Precision precision) {
+                       {{"A", request.a}}, [&](auto scalar, const Context& context, Precision precision) {
                          return factor<decltype(scalar)>(request, context, precision);
                        });
 }

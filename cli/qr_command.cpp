@@ -40,15 +40,13 @@ Mode pick_mode(const QrOptions& options) {
   if (options.mode == "full") return Mode::full;
   detail::check(options.mode == "r", ErrorCode::invalid_argument, "--mode: '", options.mode,
                 "' is none of r, thin, full");
-  detail::check(options.q.empty(), ErrorCode::invalid_argument, "--mode r makes no Q, but --q asks for it: ",
-                options.q);
+  detail::check(options.q.empty(), ErrorCode::invalid_argument,
+                "--mode r makes no Q, but --q asks for it: ", options.q);
   return Mode::r;
 }
 
 /// Full Q is formed from the reflectors, so the factorization keeps those.
-QForm q_form(Mode mode) {
-  return mode == Mode::r ? QForm::none : mode == Mode::thin ? QForm::thin : QForm::implicit;
-}
+QForm q_form(Mode mode) { return mode == Mode::r ? QForm::none : mode == Mode::thin ? QForm::thin : QForm::implicit; }
 
 /// A factorization and what it took.
 template <class T>
@@ -92,8 +90,8 @@ Json report(const Words& say, const QrOptions& options, Mode mode, const Context
       fell_back                            ? " (the guard handed this matrix to the Householder tree)"
       : result.f.stage() != Stage::planned ? " (" + stage + ")"
                                            : "");
-  say("time           ", brief(result.seconds), " s, ", brief(gflops), " GFLOP/s  (the first time, with set-up: ",
-      brief(result.first_seconds), " s)");
+  say("time           ", brief(result.seconds), " s, ", brief(gflops),
+      " GFLOP/s  (the first time, with set-up: ", brief(result.first_seconds), " s)");
   Json json = describe(context, precision);
   json.update({{"file", options.a},
                {"rows", plan.rows},
@@ -110,8 +108,7 @@ Json report(const Words& say, const QrOptions& options, Mode mode, const Context
 
 template <class T>
 int factor(const QrOptions& options, Mode mode, const Context& context, Precision precision) {
-  const io::Dense<T> a = io::read_dense<T>(options.a);
-  io::require_finite(options.a, a);
+  const io::Dense<T> a = read_finite<T>(options.a);
   Options how;
   how.algorithm = algorithm_from_string(options.algorithm);
   how.q = q_form(mode);
@@ -174,8 +171,8 @@ int run_without_spreading(const QrOptions& options) {
         ": --sparse takes --ordering instead");
   check(!options.explain, bad, "--explain: the shape of a sparse factorization is what `qrane analyze` prints");
   check_no_pivot_options(options);
-  return run_sparse_qr({options.common, options.a, options.r, options.perm, options.tolerance.value_or(-1),
-                        options.sparse_options});
+  return run_sparse_qr(
+      {options.common, options.a, options.r, options.perm, options.tolerance.value_or(-1), options.sparse_options});
 }
 
 int run(const QrOptions& options) {
@@ -193,7 +190,7 @@ int run(const QrOptions& options) {
   algorithm_from_string(options.algorithm);  // a wrong name is refused before a large file is read
   pick_precision(options.common, Precision::f64);
   const bool single = io::probe_matrix(options.a).single_precision;
-  return run_on_device(options.common, single, {{"--r", options.r}, {"--q", options.q}},
+  return run_on_device(options.common, single, {{"--r", options.r}, {"--q", options.q}}, {{"A", options.a}},
                        [&](auto scalar, const Context& context, Precision precision) {
                          return factor<decltype(scalar)>(options, mode, context, precision);
                        });
@@ -204,7 +201,7 @@ int run(const QrOptions& options) {
 Command add_qr_command(CLI::App& parent) {
   auto options = std::make_shared<QrOptions>();
   CLI::App* app = parent.add_subcommand("qr", "factor a matrix: A = Q R");
-  app->add_option("A", options->a, "matrix file (a sparse .mtx is spread out without --sparse)")->required();
+  app->add_option("A", options->a, "matrix file (a sparse .mtx is converted to dense without --sparse)")->required();
   app->add_option("--r", options->r, "write R here")->type_name("FILE");
   app->add_option("--q", options->q, "write Q here")->type_name("FILE");
   app->add_option("--mode", options->mode,
@@ -224,7 +221,7 @@ Command add_qr_command(CLI::App& parent) {
   app->add_option("--perm", options->perm, "with --pivot, --sparse: write the column indices (0-based) here")
       ->type_name("FILE");
   app->add_flag("--sparse", options->sparse, "sparse QR, A P = Q R: R as .mtx, its permutation, its rank");
-  app->add_flag("--dense", options->dense, "spread a sparse .mtx out (as without --sparse)");
+  app->add_flag("--dense", options->dense, "convert a sparse .mtx to dense (as without --sparse)");
   add_sparse_options(*app, options->sparse_options);
   add_common_options(*app, options->common);
   return {app, [options] { return run(*options); }};

@@ -23,10 +23,8 @@ struct SolveCommandOptions {
 
 template <class T>
 int solve(const SolveCommandOptions& options, const Context& context, Precision precision) {
-  const io::Dense<T> a = io::read_dense<T>(options.a);
-  const io::Dense<T> b = io::read_dense<T>(options.b);
-  io::require_finite(options.a, a);
-  io::require_finite(options.b, b);
+  const io::Dense<T> a = read_finite<T>(options.a);
+  const io::Dense<T> b = read_finite<T>(options.b);
   const Resident<T> device_a(context, a), device_b(context, b);
 
   const auto start = std::chrono::steady_clock::now();
@@ -54,10 +52,7 @@ int solve(const SolveCommandOptions& options, const Context& context, Precision 
     complain(detail::concat("warning: ", options.a, " is rank-deficient: rank ", rank, " of ", full,
                             "; many x fit equally well, and this is the one of least norm"));
   }
-  if (!options.x.empty()) {
-    io::write_dense<T>(options.x, x.view());
-    say("x              ", shape(x.rows(), x.cols()), " in ", options.x);
-  }
+  deliver_solution<T>(say, options.x, x.view());
   Json json = describe(context, precision);
   json.update({{"file", options.a},
                {"right_hand_side", options.b},
@@ -87,7 +82,7 @@ int run(const SolveCommandOptions& options) {
     return run_sparse_solve({options.common, options.a, options.b, options.x, options.sparse_options});
   check_no_sparse_options(options.sparse_options);
   const bool single = a.single_precision && b.single_precision;
-  return run_on_device(options.common, single, {{"--x", options.x}},
+  return run_on_device(options.common, single, {{"--x", options.x}}, {{"A", options.a}, {"b", options.b}},
                        [&](auto scalar, const Context& context, Precision precision) {
                          return solve<decltype(scalar)>(options, context, precision);
                        });
@@ -102,7 +97,7 @@ Command add_solve_command(CLI::App& parent) {
   app->add_option("b", options->b, "right-hand sides, one a column")->required();
   app->add_option("--x", options->x, "write the solutions here")->type_name("FILE");
   app->add_flag("--sparse", options->sparse, "sparse QR (a sparse .mtx gets it anyway)");
-  app->add_flag("--dense", options->dense, "spread a sparse .mtx out");
+  app->add_flag("--dense", options->dense, "convert a sparse .mtx to dense");
   add_sparse_options(*app, options->sparse_options);
   add_common_options(*app, options->common);
   app->footer(

@@ -45,14 +45,15 @@ void say_analysis(const Words& say, const AnalysisFacts& facts) {
 double gflops(const FactorFacts& facts) { return facts.seconds > 0 ? facts.flops / facts.seconds * 1e-9 : 0; }
 
 void say_factor(const Words& say, const FactorFacts& facts) {
-  const std::string where = facts.on_device       ? "the device, by its kernels"
+  const std::string where = facts.on_device      ? "the device, by its kernels"
                             : facts.threads == 1 ? "1 CPU thread"
                                                  : std::to_string(facts.threads) + " CPU threads";
   say("factorization  ", brief(facts.seconds), " s, ", brief(gflops(facts)), " GFLOP/s on ", where);
   const double mib = 1 << 20;
   say("peak memory    ", brief(static_cast<double>(facts.peak_bytes) / mib), " MiB of fronts and factors");
   if (facts.stages > 1)
-    say("staging        ", facts.stages, " stages, ", brief(static_cast<double>(facts.moved_bytes) / mib), " MiB moved");
+    say("staging        ", facts.stages, " stages, ", brief(static_cast<double>(facts.moved_bytes) / mib),
+        " MiB moved");
 }
 
 void say_rank(const Words& say, const FactorFacts& facts, Index full) {
@@ -89,6 +90,10 @@ Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
           {"dropped_norm", facts.dropped_norm}};
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 /// A factorization with a bar beside it, which ends at Ctrl-C.
 template <class T>
 sparse::Factor<T> with_bar(const sparse::Analysis& analysis, const sparse::SparseView<T>& a,
@@ -109,8 +114,7 @@ void take(const SparseOptions& options, sparse::AnalyzeOptions& analyze_options,
           sparse::FactorOptions<T>& factor_options) {
   if (!options.ordering.empty()) analyze_options.ordering = pick_ordering(options.ordering);
   if (!options.processor.empty()) factor_options.processor = sparse::processor_from_string(options.processor);
-  check_memory_limit(options.memory_limit_bytes);
-  factor_options.memory_limit_bytes = options.memory_limit_bytes;
+  factor_options.memory_limit_bytes = memory_limit_bytes(options.memory_limit);
 }
 
 template <class T>
@@ -122,13 +126,16 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
   factor_options.q = sparse::KeepQ::discard;
   take(options.sparse, analyze_options, factor_options);
   const sparse::Analysis analysis = sparse::analyze(context, a.view(), analyze_options);
+  const auto analyzed = std::chrono::steady_clock::now();
   const sparse::Factor<T> f = with_bar(analysis, a.view(), factor_options, options.common.quiet);
+  const double set_up = seconds_since(analyzed) - f.facts().seconds;
 
   const Words say(options.common.quiet);
   say("matrix         ", options.a, ": ", shape(a.a.rows, a.a.cols), ", ", a.a.nonzeros(), " entries");
   say("device         ", describe_line(context, precision));
   say_analysis(say, analysis.facts());
   say_factor(say, f.facts());
+  say("set-up         ", brief(set_up), " s (memory, threads, on a device compiling kernels)");
   say_rank(say, f.facts(), std::min(f.rows(), f.cols()));
   if (!options.r.empty()) {
     sparse::SparseMatrix<T> r = f.r();
@@ -138,12 +145,11 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
   }
   if (!options.perm.empty()) {
     const std::vector<Index> permutation = f.permutation();
-    io::Dense<double> p{static_cast<Index>(permutation.size()), 1, {permutation.begin(), permutation.end()}};
-    io::write_dense(options.perm, p);
-    say("permutation    ", shape(p.rows, 1), " in ", options.perm);
+    io::write_indices(options.perm, permutation);
+    say("permutation    ", permutation.size(), " column indices in ", options.perm);
   }
   Json json = cli::describe(context, precision);
-  json.update({{"file", options.a}, {"rows", f.rows()}, {"cols", f.cols()}});
+  json.update({{"file", options.a}, {"rows", f.rows()}, {"cols", f.cols()}, {"set_up_seconds", set_up}});
   json.update(describe(analysis.facts(), f.facts()));
   write_json(options.common.json, json);
   return exit_success;
@@ -152,8 +158,7 @@ int factor(const SparseQrCommand& options, const Context& context, Precision pre
 template <class T>
 int solve(const SparseSolveCommand& options, const Context& context, Precision precision) {
   const Loaded<T> a(options.a);
-  const io::Dense<T> b = io::read_dense<T>(options.b);
-  io::require_finite(options.b, b);
+  const io::Dense<T> b = read_finite<T>(options.b);
   const bool wide = a.a.rows < a.a.cols;
 
   const auto start = std::chrono::steady_clock::now();
@@ -174,6 +179,9 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
   const auto now = std::chrono::steady_clock::now();
   const double seconds = std::chrono::duration<double>(now - start).count();
   const double solve_seconds = std::chrono::duration<double>(now - factored).count();
+  const AnalysisFacts& facts = analysis.facts();
+  const double set_up = seconds - solve_seconds - f.facts().seconds - facts.order_seconds - facts.tree_seconds -
+                        facts.layout_seconds;  // so that the times add up
 
   const Words say(options.common.quiet);
   const MatrixView<const T> x = solution.x.view();
@@ -182,6 +190,8 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
   say("device         ", describe_line(context, precision));
   say_analysis(say, analysis.facts());
   say_factor(say, f.facts());
+  say("solution       ", brief(solve_seconds), " s");
+  say("set-up         ", brief(set_up), " s (memory, threads, on a device compiling kernels)");
   say("time           ", brief(seconds), " s in all");
   say_rank(say, f.facts(), solution.full);
   say("residual norm  ", norms_line(solution.residual_norms));
@@ -192,10 +202,7 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
                                  : "; many x fit equally well, and this one is zero in the columns that depend on "
                                    "the others"));
   }
-  if (!options.x.empty()) {
-    io::write_dense<T>(options.x, x);
-    say("x              ", shape(x.rows, x.cols), " in ", options.x);
-  }
+  deliver_solution<T>(say, options.x, x);
   Json json = cli::describe(context, precision);
   json.update({{"file", options.a},
                {"right_hand_side", options.b},
@@ -203,7 +210,8 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
                {"cols", a.a.cols},
                {"right_hand_sides", b.cols},
                {"seconds", seconds},
-               {"solve_seconds", solve_seconds}});
+               {"solve_seconds", solve_seconds},
+               {"set_up_seconds", set_up}});
   json.update(describe(analysis.facts(), f.facts()));
   json.update({{"residual_norms", solution.residual_norms},
                {"right_hand_side_norms", column_norms<T>(b.view())},
@@ -218,9 +226,9 @@ void add_sparse_options(CLI::App& app, SparseOptions& options) {
   app.add_option("--processor", options.processor,
                  "sparse: automatic (the context's GPU where the work is worth it), cpu, or device")
       ->type_name("NAME");
-  app.add_option("--memory-limit", options.memory_limit_bytes,
+  app.add_option("--memory-limit", options.memory_limit,
                  "sparse: on a device of all memory taken there (the rest waits on the host), on the CPU of fronts and "
-                 "factors; 0: what is free")
+                 "factors; such as 500M or 4G; default what is free")
       ->type_name("BYTES");
   add_ordering_option(app, options.ordering);
 }
@@ -236,15 +244,15 @@ sparse::Ordering pick_ordering(const std::string& name) {
   return ordering;
 }
 
-void check_memory_limit(std::int64_t bytes) {
-  detail::check(bytes >= 0, ErrorCode::invalid_argument, "--memory-limit ", bytes, " is negative");
+std::int64_t memory_limit_bytes(const std::string& text) {
+  return text.empty() ? 0 : parse_bytes("--memory-limit", text);
 }
 
 void check_no_sparse_options(const SparseOptions& options) {
   detail::check(options.processor.empty(), ErrorCode::invalid_argument, "--processor ", options.processor,
                 ": only sparse factorizations choose one");
-  detail::check(options.memory_limit_bytes == 0, ErrorCode::invalid_argument, "--memory-limit ",
-                options.memory_limit_bytes, ": only sparse factorizations have one");
+  detail::check(options.memory_limit.empty(), ErrorCode::invalid_argument, "--memory-limit ", options.memory_limit,
+                ": only sparse factorizations have one");
   detail::check(options.ordering.empty(), ErrorCode::invalid_argument, "--ordering ", options.ordering,
                 ": only sparse factorizations have one");
 }
@@ -259,9 +267,10 @@ std::string norms_line(const std::vector<double>& norms) {
 int run_sparse_qr(const SparseQrCommand& options) {
   const Precision precision =
       pick_precision(options.common, io::probe_matrix(options.a).single_precision ? Precision::f32 : Precision::f64);
-  detail::check(options.r.empty() || io::is_matrix_market_path(options.r), ErrorCode::invalid_argument, "--r ",
-                options.r, ": a sparse R is written as .mtx or .mtx.gz");
-  check_outputs({{"--r", options.r}, {"--perm", options.perm}, {"--json", options.common.json, false}});
+  detail::check(options.r.empty() || options.r == "-" || io::is_matrix_market_path(options.r),
+                ErrorCode::invalid_argument, "--r ", options.r, ": a sparse R is written as .mtx or .mtx.gz");
+  check_outputs({{"--r", options.r}, {"--perm", options.perm}, {"--json", options.common.json, false}},
+                {{"A", options.a}});
   const Context context = make_context(options.common, precision);
   return with_scalar(precision, [&](auto scalar) { return factor<decltype(scalar)>(options, context, precision); });
 }
@@ -269,7 +278,7 @@ int run_sparse_qr(const SparseQrCommand& options) {
 int run_sparse_solve(const SparseSolveCommand& options) {
   const bool single = io::probe_matrix(options.a).single_precision && io::probe_matrix(options.b).single_precision;
   const Precision precision = pick_precision(options.common, single ? Precision::f32 : Precision::f64);
-  check_outputs({{"--x", options.x}, {"--json", options.common.json, false}});
+  check_outputs({{"--x", options.x}, {"--json", options.common.json, false}}, {{"A", options.a}, {"b", options.b}});
   const Context context = make_context(options.common, precision);
   return with_scalar(precision, [&](auto scalar) { return solve<decltype(scalar)>(options, context, precision); });
 }

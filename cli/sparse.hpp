@@ -14,13 +14,14 @@ namespace qrane::cli {
 /// Flags that both commands have.
 struct SparseOptions {
   std::string ordering, processor;  ///< empty: automatic
-  std::int64_t memory_limit_bytes = 0;
+  std::string memory_limit;         ///< "4G"; empty: what is free
 };
 void add_sparse_options(CLI::App& app, SparseOptions& options);
 void add_ordering_option(CLI::App& app, std::string& name);
 /// Refuses names that are none, and `given`.
 sparse::Ordering pick_ordering(const std::string& name);
-void check_memory_limit(std::int64_t bytes);
+/// The flag's bytes; 0 without it.
+std::int64_t memory_limit_bytes(const std::string& text);
 /// Refuses them where the matrix is not factored as a sparse one.
 void check_no_sparse_options(const SparseOptions& options);
 
@@ -52,6 +53,24 @@ std::vector<double> column_norms(MatrixView<const T> a) {
     norms.push_back(static_cast<double>(std::sqrt(sum)));
   }
   return norms;
+}
+
+/// Writes x to the file; without one shows it where it is short.
+template <class T>
+void deliver_solution(const Words& say, const std::string& path, MatrixView<const T> x) {
+  if (!path.empty()) {
+    io::write_dense<T>(path, x);
+    return say("x              ", shape(x.rows, x.cols), " in ", path);
+  }
+  constexpr Index most_shown = 20;
+  if (x.rows * x.cols > most_shown || x.rows > most_shown) {
+    return say("x              ", shape(x.rows, x.cols), ", not shown; --x FILE writes it");
+  }
+  for (Index j = 0; j < x.cols; ++j) {
+    std::string line;
+    for (Index i = 0; i < x.rows; ++i) line += (i == 0 ? "" : "  ") + brief(x.data[i + j * x.ld], 6);
+    say(j == 0 ? "x              " : "               ", line);
+  }
 }
 
 /// "1.2e-05" for one right-hand side, "1.2e-05 to 3e-05 over 7 right-hand sides" for many.

@@ -31,8 +31,7 @@ std::string values_line(const Matrix<T>& s) {
 
 template <class T>
 int decompose(const SvdCommandOptions& options, const Context& context, Precision precision) {
-  const io::Dense<T> a = io::read_dense<T>(options.a);
-  io::require_finite(options.a, a);
+  const io::Dense<T> a = read_finite<T>(options.a);
   SvdOptions how;
   how.vectors = !options.u.empty() || !options.vt.empty();
   const Resident<T> resident(context, a);
@@ -49,8 +48,7 @@ int decompose(const SvdCommandOptions& options, const Context& context, Precisio
   Index rank = 0;
   while (rank < count && s(rank, 0) > tolerance) ++rank;
   // An empty matrix has condition 1, a singular one infinity (null in JSON).
-  const double condition =
-      count == 0 ? 1 : smallest > 0 ? largest / smallest : std::numeric_limits<double>::infinity();
+  const double condition = count == 0 ? 1 : smallest > 0 ? largest / smallest : std::numeric_limits<double>::infinity();
 
   const Words say(options.common.quiet);
   say("matrix         ", options.a, ": ", shape(a.rows, a.cols));
@@ -87,7 +85,7 @@ int run(const SvdCommandOptions& options) {
   pick_precision(options.common, Precision::f64);
   const bool single = io::probe_matrix(options.a).single_precision;
   return run_on_device(options.common, single, {{"--u", options.u}, {"--s", options.s}, {"--vt", options.vt}},
-                       [&](auto scalar, const Context& context, Precision precision) {
+                       {{"A", options.a}}, [&](auto scalar, const Context& context, Precision precision) {
                          return decompose<decltype(scalar)>(options, context, precision);
                        });
 }
@@ -97,7 +95,7 @@ int run(const SvdCommandOptions& options) {
 Command add_svd_command(CLI::App& parent) {
   auto options = std::make_shared<SvdCommandOptions>();
   CLI::App* app = parent.add_subcommand("svd", "singular value decomposition: A = U diag(s) V'");
-  app->add_option("A", options->a, "matrix file (a sparse .mtx is spread out)")->required();
+  app->add_option("A", options->a, "matrix file (a sparse .mtx is converted to dense)")->required();
   app->add_option("--u", options->u, "write U (m x min(m, n)) here")->type_name("FILE");
   app->add_option("--s", options->s, "write the singular values here, one a row")->type_name("FILE");
   app->add_option("--vt", options->vt, "write V' (min(m, n) x n) here")->type_name("FILE");

@@ -93,17 +93,18 @@ io::Picture draw_tree(const std::vector<FrontFacts>& fronts, const std::vector<s
       const auto parent = static_cast<std::size_t>(front.parent);
       picture.lines.push_back({layout.x[f], layout.y[f], layout.x[parent], layout.y[parent], 0.8, {150, 150, 150}});
     }
-    const double share = last > 0 ? static_cast<double>(stages[f]) / last
-                                  : static_cast<double>(front.level) / static_cast<double>(top);
+    const double share =
+        last > 0 ? static_cast<double>(stages[f]) / last : static_cast<double>(front.level) / static_cast<double>(top);
     picture.discs.push_back({layout.x[f], layout.y[f], layout.radius[f], color_of(share),
                              detail::concat("front ", f, ": ", front.rows, " x ", front.cols, ", ", front.pivots,
                                             " pivotal columns, level ", front.level, ", stage ", stages[f] + 1, ", ",
                                             front.flops, " flops")});
   }
   picture.words.push_back({margin, margin, 14, caption});
-  picture.words.push_back({margin, margin + 18, 12,
-                           detail::concat("area: rows x columns of a front; colour: its ",
-                                          last > 0 ? detail::concat("stage, of ", last + 1) : "level above the leaves")});
+  picture.words.push_back(
+      {margin, margin + 18, 12,
+       detail::concat("area: rows x columns of a front; colour: its ",
+                      last > 0 ? detail::concat("stage, of ", last + 1) : "level above the leaves")});
   return picture;
 }
 

@@ -12,8 +12,8 @@
 namespace qrane::cli {
 
 /// Roots on top, children below their parents; a disc's area is its front's size (rows x cols; the smallest are drawn
-/// larger than they are, to be seen), its colour the front's stage, or, where there is only one, its level: light blue below,
-/// dark red on top. stages: of each front.
+/// larger than they are, to be seen), its colour the front's stage, or, where there is only one, its level: light blue
+/// below, dark red on top. stages: of each front.
 io::Picture draw_tree(const std::vector<sparse::FrontFacts>& fronts, const std::vector<std::int32_t>& stages,
                       const std::string& caption);
 

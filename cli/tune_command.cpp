@@ -9,17 +9,19 @@
 #include <cli/common.hpp>
 #include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
+#include <io/input_file.hpp>
 #include <io/partial_file.hpp>
-#include <io/text_file.hpp>
 
 #include "api/engine.hpp"
-#include "tuning/tuner.hpp"
+#include "tuner/tuner.hpp"
 #if QRANE_WITH_BENCH
 #include <benchmarks/machine.hpp>
 #endif
 
 namespace qrane::cli {
 namespace {
+
+constexpr std::int64_t most_table_bytes = std::int64_t{1} << 26;
 
 struct TuneOptions {
   CommonOptions common;
@@ -110,7 +112,9 @@ std::string to_text(const Json& file) {
   const auto entry = [&](const Json& e) {
     return "    " + opened(e, "evidence") + join(e.value("evidence", Json::array()), ",\n", line) + "]}";
   };
-  const auto table = [&](const Json& t) { return "  " + opened(t, "entries") + join(t["entries"], ",\n", entry) + "]}"; };
+  const auto table = [&](const Json& t) {
+    return "  " + opened(t, "entries") + join(t["entries"], ",\n", entry) + "]}";
+  };
   return "{\"qrane_tuning\": 1, \"tables\": [" + join(file["tables"], ",\n", table) + "]}\n";
 }
 
@@ -119,7 +123,7 @@ Json merged(const std::string& path, const Json& table) {
   Json file = {{"qrane_tuning", 1}, {"tables", Json::array()}};
   std::error_code reason;
   if (std::filesystem::is_regular_file(path, reason)) {
-    const Json old = Json::parse(io::read_text_file(path).text);
+    const Json old = Json::parse(io::read_file(path, most_table_bytes));
     for (const Json& other : old["tables"])
       if (other["backend"] != table["backend"] || other["device"] != table["device"]) file["tables"].push_back(other);
   }
@@ -135,7 +139,7 @@ std::string checked_output(const TuneOptions& options) {
                 "tune: no place for the table (neither HOME nor XDG_CONFIG_HOME is set, or QRANE_TUNING_FILE is none): "
                 "name one with --out");
   std::error_code reason;
-  if (std::filesystem::is_regular_file(path, reason)) tuning::parse(io::read_text_file(path).text, path);
+  if (std::filesystem::is_regular_file(path, reason)) tuning::parse(io::read_file(path, most_table_bytes), path);
   const auto parent = std::filesystem::path(path).parent_path();
   if (!parent.empty()) io::make_directories(parent.string());
   return path;
@@ -150,7 +154,7 @@ std::vector<int> scalars(const TuneOptions& options, const DeviceInfo& device) {
 int run(const TuneOptions& options) {
   detail::check(options.seconds > 0, ErrorCode::invalid_argument, "--seconds: ", options.seconds, " is not positive");
   const std::string path = checked_output(options);
-  check_outputs({{"--out", path, false}, {"--json", options.common.json, false}});
+  check_outputs({{"--out", path, false, true}, {"--json", options.common.json, false}});
   // what the user's table says now must not decide what the new one says
   ::setenv("QRANE_TUNING_FILE", "none", 1);
   const Context context = make_context(options.common, pick_precision(options.common, Precision::f32));
@@ -186,8 +190,9 @@ Command add_tune_command(CLI::App& parent) {
   auto options = std::make_shared<TuneOptions>();
   CLI::App* app = parent.add_subcommand("tune", "measure this device and write the table that plans are made from");
   app->add_option("--seconds", options->seconds, "about how long to measure; default 120")->type_name("S");
-  app->add_option("--out", options->out,
-                  "write the table here; default $QRANE_TUNING_FILE, else qrane/tuning.json in the user's configuration")
+  app->add_option(
+         "--out", options->out,
+         "write the table here; default $QRANE_TUNING_FILE, else qrane/tuning.json in the user's configuration")
       ->type_name("FILE");
   app->add_option("--as", options->device_name, "name the device so in the table ('*': any of its backend)")
       ->type_name("NAME");

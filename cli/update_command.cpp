@@ -29,8 +29,7 @@ ChangeWish wish_of(const UpdateCommandOptions& options) {
   std::optional<ChangeWish> wish;
   const auto take = [&](const char* flag, const std::string& text, Change change) {
     if (text.empty()) return;
-    detail::check(!wish, ErrorCode::invalid_argument, wish ? wish->flag : "", " and ", flag,
-                  ": one change at a time");
+    detail::check(!wish, ErrorCode::invalid_argument, wish ? wish->flag : "", " and ", flag, ": one change at a time");
     wish = parse_change(flag, text, change);
   };
   take("--insert-rows", options.insert_rows, Change::insert_rows);
@@ -47,7 +46,8 @@ QForm form_of(const UpdateCommandOptions& options) {
   if (form == "thin") return QForm::thin;
   if (form == "full") return QForm::full;
   detail::check(form == "r", ErrorCode::invalid_argument, "--form: '", form, "' is none of r, thin, full");
-  detail::check(options.q.empty(), ErrorCode::invalid_argument, "--form r keeps no Q, but --q asks for it: ", options.q);
+  detail::check(options.q.empty(), ErrorCode::invalid_argument,
+                "--form r keeps no Q, but --q asks for it: ", options.q);
   return QForm::none;
 }
 
@@ -64,11 +64,7 @@ struct Input {
 template <class T>
 Input<T> read_input(const UpdateCommandOptions& options, const ChangeWish& wish) {
   Input<T> in;
-  const auto read = [](const std::string& path) {
-    io::Dense<T> m = io::read_dense<T>(path);
-    io::require_finite(path, m);
-    return m;
-  };
+  const auto read = [](const std::string& path) { return read_finite<T>(path); };
   in.a = read(options.a);
   if (!wish.file.empty()) in.u = read(wish.file);
   check_change(wish, options.a, in.a.rows, in.a.cols, in.u.rows, in.u.cols);
@@ -139,9 +135,12 @@ Json to_json(const UpdateReport& report) {
       one["excluded"] = c.excluded;
     candidates.push_back(one);
   }
-  return {{"change", to_string(report.change)}, {"k", report.k},
-          {"p", report.p},                      {"method", to_string(report.method)},
-          {"measured_ms", report.measured_ms},  {"fell_back", report.fell_back},
+  return {{"change", to_string(report.change)},
+          {"k", report.k},
+          {"p", report.p},
+          {"method", to_string(report.method)},
+          {"measured_ms", report.measured_ms},
+          {"fell_back", report.fell_back},
           {"candidates", candidates}};
 }
 
@@ -192,8 +191,7 @@ int update(const UpdateCommandOptions& options, const ChangeWish& wish, QForm fo
   Matrix<T> q;
   if (form != QForm::none) q = on_host(context, f.q(columns));
   const MatrixView<const T> q_view = std::as_const(q).view();
-  const QrErrors errors =
-      cheap_errors<T>(in.updated.view(), form == QForm::none ? nullptr : &q_view, r.view());
+  const QrErrors errors = cheap_errors<T>(in.updated.view(), form == QForm::none ? nullptr : &q_view, r.view());
   report_errors(say, json, errors);
 
   Matrix<T> x;
@@ -203,7 +201,8 @@ int update(const UpdateCommandOptions& options, const ChangeWish& wish, QForm fo
     x = on_host(context, std::move(solution.x));
     const std::vector<double> norms = f.residual_norms();
     say("rank           ", solution.rank, " of ", solution.full, solution.deficient() ? "  ** RANK-DEFICIENT **" : "");
-    for (std::size_t c = 0; c < norms.size(); ++c) say("residual norm  ", brief(norms[c], 6), "  (right-hand side ", c, ")");
+    for (std::size_t c = 0; c < norms.size(); ++c)
+      say("residual norm  ", brief(norms[c], 6), "  (right-hand side ", c, ")");
     json.update({{"rank", solution.rank}, {"full_rank", solution.full}, {"residual_norms", norms}});
   }
   const auto write = [&](const char* name, const std::string& path, MatrixView<const T> matrix) {
@@ -228,6 +227,7 @@ int run(const UpdateCommandOptions& options) {
   for (const std::string& path : {options.a, wish.file, options.b, options.e})
     if (!path.empty()) single = io::probe_matrix(path).single_precision && single;
   return run_on_device(options.common, single, {{"--r", options.r}, {"--q", options.q}, {"--x", options.x}},
+                       {{"A", options.a}, {wish.flag, wish.file}, {"--b", options.b}, {"--e", options.e}},
                        [&](auto scalar, const Context& context, Precision precision) {
                          return update<decltype(scalar)>(options, wish, form, context, precision);
                        });
@@ -238,14 +238,13 @@ int run(const UpdateCommandOptions& options) {
 Command add_update_command(CLI::App& parent) {
   auto options = std::make_shared<UpdateCommandOptions>();
   CLI::App* app = parent.add_subcommand("update", "change a factorization by rows or columns in or out");
-  app->add_option("A", options->a, "matrix file (a sparse .mtx is spread out)")->required();
+  app->add_option("A", options->a, "matrix file (a sparse .mtx is converted to dense)")->required();
   app->add_option("--insert-rows", options->insert_rows, "the rows in file U come in before row K")->type_name("K:U");
   app->add_option("--delete-rows", options->delete_rows, "P rows from row K on go")->type_name("K:P");
   app->add_option("--insert-columns", options->insert_columns, "the columns in file U come in before column K")
       ->type_name("K:U");
   app->add_option("--delete-columns", options->delete_columns, "P columns from column K on go")->type_name("K:P");
-  app->add_option("--form", options->form,
-                  "what is kept of Q: r (R alone), thin or full; thin with --q, else r")
+  app->add_option("--form", options->form, "what is kept of Q: r (R alone), thin or full; thin with --q, else r")
       ->type_name("FORM");
   app->add_option("--b", options->b, "right-hand sides of A, one a column, carried along")->type_name("FILE");
   app->add_option("--e", options->e, "with --insert-rows: the new rows' right-hand sides")->type_name("FILE");

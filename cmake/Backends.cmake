@@ -17,17 +17,18 @@ find_path(QRANE_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu RE
 find_path(QRANE_LAPACKE_INCLUDE lapacke.h PATH_SUFFIXES openblas x86_64-linux-gnu REQUIRED)
 find_library(QRANE_LAPACKE_LIBRARY lapacke)
 
-# Orderings of sparse matrices: COLAMD and AMD (BSD), static where there is a choice; METIS (Apache-2.0) if it is there.
+# Orderings of sparse matrices: COLAMD and AMD (BSD); METIS (Apache-2.0) if it is there. Shared libraries where there is
+# a choice: a distribution's static ones need not be position-independent, and no shared library could contain them.
 find_path(QRANE_SUITESPARSE_INCLUDE colamd.h PATH_SUFFIXES suitesparse REQUIRED)
 set(QRANE_ORDERING_LIBRARIES "")
 foreach(name colamd amd suitesparseconfig)
-  find_library(QRANE_${name}_LIBRARY NAMES lib${name}.a ${name} REQUIRED)
+  find_library(QRANE_${name}_LIBRARY ${name} REQUIRED)
   list(APPEND QRANE_ORDERING_LIBRARIES ${QRANE_${name}_LIBRARY})
 endforeach()
 set(QRANE_WITH_METIS OFF)
 if(NOT QRANE_METIS STREQUAL "OFF")
   find_path(QRANE_METIS_INCLUDE metis.h)
-  find_library(QRANE_metis_LIBRARY NAMES libmetis.a metis)
+  find_library(QRANE_metis_LIBRARY metis)
   if(QRANE_METIS_INCLUDE AND QRANE_metis_LIBRARY)
     set(QRANE_WITH_METIS ON)
     list(APPEND QRANE_ORDERING_LIBRARIES ${QRANE_metis_LIBRARY})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake --install: headers, library, CMake package (find_package(qrane) gives qrane::qrane), pkg-config file, licence;
-# cli/ adds the command. The installed tree may be moved: nothing in it but paths of other packages' libraries is absolute.
+# cli/ adds the command. The installed tree may be moved: only paths of other packages' libraries are absolute in it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(QRANE_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/qrane)
@@ -13,12 +13,15 @@ install(TARGETS qrane EXPORT qraneTargets
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/qrane DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# Users of a shared qrane need nothing else; users of a static one link what it is made of.
+# Users of a shared qrane need nothing else; users of a static one link what it is made of. A C compiler does not link
+# the C++ library by itself.
 get_target_property(qrane_type qrane TYPE)
 set(QRANE_IS_STATIC OFF)
 if(qrane_type STREQUAL "STATIC_LIBRARY")
   set(QRANE_IS_STATIC ON)
 endif()
+set(QRANE_CXX_RUNTIME ${CMAKE_CXX_IMPLICIT_LINK_LIBRARIES})
+list(REMOVE_ITEM QRANE_CXX_RUNTIME ${CMAKE_C_IMPLICIT_LINK_LIBRARIES})
 
 install(EXPORT qraneTargets NAMESPACE qrane:: DESTINATION ${QRANE_INSTALL_CMAKEDIR})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/qraneConfig.cmake.in
@@ -38,8 +41,8 @@ if(QRANE_IS_STATIC)
   endif()
   list(REMOVE_DUPLICATES pc_items)
   list(FILTER pc_items EXCLUDE REGEX "libpthread")
-  # C programs are linked by a C compiler, which does not bring the C++ library
-  list(APPEND pc_items -pthread -lstdc++ -lm)
+  list(TRANSFORM QRANE_CXX_RUNTIME PREPEND -l OUTPUT_VARIABLE pc_runtime)
+  list(APPEND pc_items -pthread ${pc_runtime})
   list(JOIN pc_items " " QRANE_PC_LIBRARIES)
 endif()
 file(RELATIVE_PATH QRANE_PC_PREFIX ${CMAKE_INSTALL_PREFIX}/${QRANE_INSTALL_PKGCONFIGDIR} ${CMAKE_INSTALL_PREFIX})

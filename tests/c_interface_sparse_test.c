@@ -101,7 +101,9 @@ static void progress(double done, double all, void *user) {
 
 static void test_storages(qrane_context *context) {
   int64_t column_pointers[N + 1] = {0}, column_rows[ENTRIES], place[N];
-  double column_values[ENTRIES], x[3][N * NRHS], norms[NRHS];
+  int32_t column_pointers_32[N + 1], column_rows_32[ENTRIES], row_pointers_32[M + 1];
+  int32_t cols_32[ENTRIES], rows_32[ENTRIES];
+  double column_values[ENTRIES], x[6][N * NRHS], norms[NRHS];
   qrane_matrix_d rhs = qrane_host_d(b, M, NRHS, M);
   int p, k;
   for (p = 0; p < ENTRIES; ++p) ++column_pointers[cols[p] + 1];
@@ -112,10 +114,20 @@ static void test_storages(qrane_context *context) {
     column_values[place[cols[p]]++] = values[p];
   }
   make_dense(values);
-  for (k = 0; k < 3; ++k) {
+  for (k = 0; k <= N; ++k) column_pointers_32[k] = (int32_t)column_pointers[k];
+  for (k = 0; k <= M; ++k) row_pointers_32[k] = (int32_t)row_pointers[k];
+  for (p = 0; p < ENTRIES; ++p) {
+    column_rows_32[p] = (int32_t)column_rows[p];
+    cols_32[p] = (int32_t)cols[p];
+    rows_32[p] = (int32_t)rows[p];
+  }
+  for (k = 0; k < 6; ++k) {
     qrane_sparse_pattern a = k == 0   ? qrane_by_columns(M, N, column_pointers, column_rows)
                              : k == 1 ? qrane_by_rows(M, N, row_pointers, cols)
-                                      : qrane_by_triplets(M, N, ENTRIES, rows, cols);
+                             : k == 2 ? qrane_by_triplets(M, N, ENTRIES, rows, cols)
+                             : k == 3 ? qrane_by_columns_32(M, N, column_pointers_32, column_rows_32)
+                             : k == 4 ? qrane_by_rows_32(M, N, row_pointers_32, cols_32)
+                                      : qrane_by_triplets_32(M, N, ENTRIES, rows_32, cols_32);
     qrane_sparse_analysis *analysis = NULL;
     qrane_sparse_factor *f = NULL;
     qrane_matrix_d out = qrane_host_d(x[k], N, NRHS, N);
@@ -130,7 +142,7 @@ static void test_storages(qrane_context *context) {
     OK(qrane_sparse_ordering(analysis, order, N));
     for (p = 0; p < N; ++p) ++seen[order[p]];
     for (p = 0; p < N; ++p) EXPECT(seen[p] == 1);
-    OK(qrane_sparse_factor_d(analysis, k == 0 ? column_values : values, ENTRIES, NULL, &f));
+    OK(qrane_sparse_factor_d(analysis, k % 3 == 0 ? column_values : values, ENTRIES, NULL, &f));
     qrane_sparse_analysis_destroy(analysis); /* the factorization keeps what it needs */
     EXPECT(gram_gap(f) < 1e-12);
     OK(qrane_sparse_solve_d(f, &rhs, &out, &info, norms));
@@ -139,6 +151,8 @@ static void test_storages(qrane_context *context) {
     EXPECT(normal_gap(x[k]) < 1e-12);
     qrane_sparse_factor_destroy(f);
   }
+  for (k = 3; k < 6; ++k)
+    for (p = 0; p < N * NRHS; ++p) EXPECT(x[k][p] == x[k - 3][p]);
 }
 
 static void test_uses(qrane_context *context) {
@@ -245,6 +259,9 @@ static void test_bad_input(qrane_context *context) {
   FAILS(QRANE_INVALID_ARGUMENT, "analysis is null", qrane_sparse_analyze(context, &a, NULL, NULL));
   bad.storage = 3;
   FAILS(QRANE_INVALID_ARGUMENT, "storage is 3", qrane_sparse_analyze(context, &bad, NULL, &analysis));
+  bad = a;
+  bad.index_bytes = 2;
+  FAILS(QRANE_INVALID_ARGUMENT, "index_bytes is 2", qrane_sparse_analyze(context, &bad, NULL, &analysis));
   cols[7] = N;
   FAILS(QRANE_INVALID_ARGUMENT, "12", qrane_sparse_analyze(context, &a, NULL, &analysis));
   cols[7] = saved;

@@ -44,7 +44,8 @@ class BadInput(CliCase):
         environment = {**os.environ, "QRANE_TUNING_FILE": str(self.dir / "tuning.json")}
         self.bad("qr", "a.npy", words=["tuning.json", "QRANE_TUNING_FILE"], env=environment)
         table = '{"qrane_tuning": 1, "tables": [{"backend": "cpu", "device": "*", "entries": [\n%s]}]}'
-        for entry, words in (('{"operation": "qr", "parameters": {"arity": 1}}', ["entries[0].parameters.arity", "from 2"]),
+        for entry, words in (('{"operation": "qr", "parameters": {"arity": 1}}',
+                              ["entries[0].parameters.arity", "from 2"]),
                              ('{"operation": "qr", "parameters": {"airty": 4}}', ["entries[0].parameters.airty"]),
                              ('{"operation": "qr" "parameters": {}}', ["line 2"])):
             self.write("tuning.json", table % entry)

@@ -93,7 +93,8 @@ class Analyze(CliCase):
         self.assertEqual(len(colors), facts["stages"])  # one each
 
         for name, limit in (("free", 0), ("least", least)):
-            self.good("qr", NUG, "--sparse", "--processor", "device", "--memory-limit", str(limit), "--r", name + ".mtx",
+            self.good("qr", NUG, "--sparse", "--processor", "device", "--memory-limit", str(limit), "--r",
+                      name + ".mtx",
                       "--json", name + ".json")
         free, staged = self.json("free.json"), self.json("least.json")
         self.assertEqual((self.dir / "free.mtx").read_bytes(), (self.dir / "least.mtx").read_bytes())
@@ -142,7 +143,7 @@ class Analyze(CliCase):
 
 class Long(CliCase):
     def test_a_bar_on_the_terminal_and_ctrl_c(self):
-        rows, cols = 9000, 4500
+        rows, cols = 18000, 9000  # takes many times as long as it runs before the signal
         columns = self.random.integers(0, cols, (rows, 4))
         with open(self.dir / "a.mtx", "w") as file:
             file.write("%%%%MatrixMarket matrix coordinate real general\n%d %d %d\n" % (rows, cols, 4 * rows))

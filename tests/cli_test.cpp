@@ -10,37 +10,121 @@
 #include <set>
 
 #include <cli/background/mask.hpp>
+#include <cli/background/pictures.hpp>
 #include <cli/background/results.hpp>
 #include <cli/background/truth.hpp>
 #include <cli/background/windows.hpp>
+#include <cli/common.hpp>
 #include <cli/flops_bar.hpp>
 #include <cli/measures.hpp>
+#include <cli/suggest.hpp>
 #include <io/image.hpp>
+
+#include "cpu/queue/blas_core.hpp"
 
 namespace qrane::cli {
 namespace {
 
 /// A stream of one-byte frames 0, 1, 2, ...
-WindowReader stream(std::int64_t frames, std::int64_t window, std::int64_t first = 0) {
+WindowReader stream(std::int64_t frames, const WindowShape& shape, std::int64_t first = 0) {
   auto at = std::make_shared<std::int64_t>(0);
   const auto next = [at, frames](std::uint8_t* frame) {
     if (*at == frames) return false;
     *frame = static_cast<std::uint8_t>((*at)++);
     return true;
   };
-  return WindowReader(next, 1, window, first);
+  return WindowReader(next, 1, shape, first);
+}
+
+TEST(Windows, ThatOverlapShareTheirFirstFrames) {
+  for (const bool live : {false, true}) {
+    for (const std::int64_t overlap : {0, 1, 3, 4}) {
+      if (!live && overlap == 0) continue;
+      for (std::int64_t frames = 0; frames <= 23; ++frames) {
+        const WindowShape shape{5, overlap, live};
+        WindowReader reader = stream(frames, shape, 7);
+        std::int64_t at = 0, count = 0;
+        while (const auto w = reader.next()) {
+          SCOPED_TRACE(::testing::Message() << frames << " frames, window " << count << ", overlap " << overlap);
+          EXPECT_EQ(w->first + w->shared, 7 + at);
+          ASSERT_EQ(static_cast<std::int64_t>(w->frames.size()), w->count);
+          for (std::int64_t k = 0; k < w->count; ++k)
+            EXPECT_EQ(w->frames[static_cast<std::size_t>(k)], w->first - 7 + k);
+          EXPECT_LE(w->count, 5);
+          EXPECT_GT(w->count, w->shared);
+          at += w->count - w->shared;
+          EXPECT_TRUE(w->count == 5 || at == frames);
+          EXPECT_TRUE(w->count >= 2 || frames == 1);
+          const bool alone = w->count == 2 && w->shared == 1 && overlap == 0;
+          if (count++ > 0 && !alone) {
+            EXPECT_EQ(w->shared, overlap);
+          }
+        }
+        EXPECT_EQ(at, frames);
+        EXPECT_EQ(count, count_windows(frames, shape));
+      }
+    }
+  }
+}
+
+TEST(Words, NearestOfThoseKnown) {
+  EXPECT_EQ(edit_distance("sparse", "sparse"), 0);
+  EXPECT_EQ(edit_distance("sprase", "sparse"), 1);
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(nearest("--sprase", {"--sparse", "--dense"}), "--sparse");
+  EXPECT_EQ(nearest("--prec", {"--pivot", "--precision"}), "--precision");
+  EXPECT_EQ(nearest("--zebra", {"--sparse", "--dense"}), "");
+  EXPECT_EQ(nearest("svdd", {"qr", "svd", "solve"}), "svd");
+}
+
+TEST(Words, BytesWithTheirUnits) {
+  EXPECT_EQ(parse_bytes("--memory-limit", "0"), 0);
+  EXPECT_EQ(parse_bytes("--memory-limit", "123"), 123);
+  EXPECT_EQ(parse_bytes("--memory-limit", "2K"), 2048);
+  EXPECT_EQ(parse_bytes("--memory-limit", "4G"), std::int64_t{4} << 30);
+  EXPECT_EQ(parse_bytes("--memory-limit", "4GiB"), std::int64_t{4} << 30);
+  EXPECT_EQ(parse_bytes("--memory-limit", "1TB"), std::int64_t{1} << 40);
+  for (const char* text : {"", "-5", "4X", "G", "4GG", "1.5G", "99999999999999999999", "99999999T", "4 G", "iB"}) {
+    EXPECT_THROW(parse_bytes("--memory-limit", text), Error) << text;
+  }
+}
+
+TEST(BlasCore, IsComparedWithWhatTheProcessorHas) {
+  using backend::cpu::fitting_core;
+  using backend::cpu::leaves_features_unused;
+  const backend::cpu::CpuFeatures skylake{true, true, true, false}, haswell{true, true, false, false},
+      zen{true, true, true, true}, old{};
+  EXPECT_EQ(fitting_core(skylake), "SkylakeX");
+  EXPECT_EQ(fitting_core(haswell), "Haswell");
+  EXPECT_EQ(fitting_core(zen), "Zen");
+  EXPECT_EQ(fitting_core(old), "");
+  EXPECT_TRUE(leaves_features_unused("Prescott", skylake));
+  EXPECT_TRUE(leaves_features_unused("Haswell", skylake));
+  EXPECT_FALSE(leaves_features_unused("Cooperlake", skylake));
+  EXPECT_FALSE(leaves_features_unused("Haswell", zen));
+  EXPECT_FALSE(leaves_features_unused("Prescott", old));
+  EXPECT_FALSE(leaves_features_unused("Somethingnew", skylake));
+}
+
+TEST(Words, NamesOfPictures) {
+  EXPECT_EQ(picture_suffix("mask_000100.png"), "_000100.png");
+  EXPECT_EQ(picture_suffix("mask_000100-000199.mp4"), "_000100-000199.mp4");
+  for (const char* name :
+       {"mask.mp4", "mask_1.png", "frame_000100-000199.mp4", "other_000100.png", "mask_00010x.png"}) {
+    EXPECT_EQ(picture_suffix(name), "") << name;
+  }
 }
 
 TEST(Windows, CoverTheStreamInOrderWithNoFrameAlone) {
   for (std::int64_t window : {2, 3, 4, 5, 10}) {
     for (std::int64_t frames = 0; frames <= 45; ++frames) {
-      WindowReader reader = stream(frames, window, 7);
+      WindowReader reader = stream(frames, {window}, 7);
       std::int64_t at = 0, count = 0;
       while (const auto w = reader.next()) {
         ++count;
         EXPECT_EQ(w->first, 7 + at);
-        ASSERT_EQ(static_cast<std::int64_t>(w->pixels.size()), w->count);
-        for (const std::uint8_t frame : w->pixels) EXPECT_EQ(frame, at++);
+        ASSERT_EQ(static_cast<std::int64_t>(w->frames.size()), w->count);
+        for (const std::uint8_t frame : w->frames) EXPECT_EQ(frame, at++);
         EXPECT_LE(w->count, window + window / 2);
         if (frames >= 2) {
           EXPECT_GE(w->count, 2);
@@ -54,12 +138,12 @@ TEST(Windows, CoverTheStreamInOrderWithNoFrameAlone) {
         }
       }
       EXPECT_EQ(at, frames) << "window " << window;
-      EXPECT_EQ(count, count_windows(frames, window)) << frames << " frames, window " << window;
+      EXPECT_EQ(count, count_windows(frames, {window})) << frames << " frames, window " << window;
     }
   }
 }
 
-TEST(Windows, RefuseFewerThanTwoFrames) { EXPECT_THROW(stream(5, 1), Error); }
+TEST(Windows, RefuseFewerThanTwoFrames) { EXPECT_THROW(stream(5, {1}), Error); }
 
 TEST(Mask, ThresholdIsStrictAndTakesTheMagnitude) {
   const float s[] = {15.0f, 15.001f, -15.001f, -15.0f, 0.0f};
@@ -240,6 +324,11 @@ TEST(FlopsBar, SaysHowFarAndHowLong) {
   EXPECT_EQ(flops_line(2e12, 2e12, 40), "[##############################] 100%  2e+12 of 2e+12 flops, 50 GFLOP/s");
   EXPECT_EQ(flops_line(3, 2, 1).find("100%"), 33u);  // more than was counted
   EXPECT_NE(flops_line(0, 0, 0).find("100%"), std::string::npos);
+  for (const int columns : {50, 60, 80}) {
+    const std::string line = flops_line(5e11, 2e12, 10, columns);
+    EXPECT_LT(static_cast<int>(line.size()), columns);
+    EXPECT_NE(line.find("30 s left"), std::string::npos);
+  }
 }
 
 }  // namespace

@@ -80,7 +80,8 @@ class Changes(UpdateCase):
                 flags, after, b = self.wish(change, 2)
                 more = ["--e", "e.npy"] if change == "insert-rows" else []
                 with self.subTest(form=form, change=change):
-                    self.good("update", "a.npy", *flags, "--form", form, "--b", "b.npy", *more, "--x", "x.npy", "--json",
+                    self.good("update", "a.npy", *flags, "--form", form, "--b", "b.npy", *more, "--x", "x.npy",
+                              "--json",
                               "j.json")
                     expected = np.linalg.lstsq(after, b, rcond=None)[0]
                     np.testing.assert_allclose(self.load("x.npy"), expected, atol=1e-11)
@@ -107,7 +108,8 @@ class Changes(UpdateCase):
 
     def test_named_methods(self):
         self.start()
-        for change, method in (("insert-rows", "orthogonal"), ("delete-rows", "cholesky"), ("insert-columns", "trailing"),
+        for change, method in (("insert-rows", "orthogonal"), ("delete-rows", "cholesky"),
+                               ("insert-columns", "trailing"),
                                ("delete-columns", "refactor"), ("delete-rows", "orthogonal")):
             flags, after, _ = self.wish(change, 3)
             with self.subTest(change=change, method=method):

@@ -173,9 +173,6 @@ TEST_F(Io, UnreadableFiles) {
 }
 
 TEST_F(Io, SizesBeyondMemoryAreAnError) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the address sanitizer ends the program where operator new would throw";
-#endif
   const std::string file = put("a.mtx", general + "3 1000000000000000000 0\n");
   try {
     read_matrix_market(file);
@@ -288,7 +285,7 @@ TEST_F(Io, MalformedNpyNamesPathAndReason) {
       {npy(good, std::string(31, 'x')), "truncated: expected 32 bytes of data, found 31"},
       {npy(good, "").substr(0, 30), "truncated: expected a header"},
       {npy("{'descr': '<c16', 'fortran_order': False, 'shape': (1,)}", ""), "dtype '<c16'"},
-      {npy("{'descr': '>f8', 'fortran_order': False, 'shape': (1,)}", ""), "dtype '>f8'"},
+      {npy("{'descr': '<f16', 'fortran_order': False, 'shape': (1,)}", ""), "dtype '<f16'"},
       {npy("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}", ""), "structured"},
       {npy("{'descr': '<f8', 'shape': (1,)}", ""), "fortran_order"},
       {npy("{'descr': '<f8', 'fortran_order': 1, 'shape': (1,)}", ""), "fortran_order"},
@@ -363,12 +360,12 @@ TEST_F(Io, PngRoundTripAndPgm) {
   GrayImage image{5, 3, {}};
   for (int k = 0; k < 15; ++k) image.pixels.push_back(static_cast<std::uint8_t>(17 * k));
   write_png(path("a.png"), image);
-  const GrayImage back = read_image(path("a.png"));
+  const GrayImage back = read_gray_image(path("a.png"));
   EXPECT_EQ(back.width, 5);
   EXPECT_EQ(back.height, 3);
   EXPECT_EQ(back.pixels, image.pixels);
   EXPECT_EQ(files(), 1u);
-  const GrayImage pgm = read_image(put("a.pgm", std::string("P5\n2 1\n255\n") + '\x01' + '\xff'));
+  const GrayImage pgm = read_gray_image(put("a.pgm", std::string("P5\n2 1\n255\n") + '\x01' + '\xff'));
   EXPECT_EQ(pgm.pixels, (std::vector<std::uint8_t>{1, 255}));
 }
 
@@ -379,7 +376,7 @@ TEST_F(Io, BadImages) {
   const GrayImage image{64, 64, std::vector<std::uint8_t>(4096, 9)};
   write_png(path("cut.png"), image);
   fs::resize_file(path("cut.png"), 45);
-  expect_error(ErrorCode::file, path("cut.png") + ": ", "not an image", [&] { read_image(path("cut.png")); });
+  expect_error(ErrorCode::file, path("cut.png") + ": ", "truncated", [&] { read_image(path("cut.png")); });
   expect_error(ErrorCode::file, path("no/a.png") + ": ", "No such file", [&] { write_png(path("no/a.png"), image); });
   expect_error(ErrorCode::invalid_argument, "write_png: ", "0 x 3",
                [&] { write_png(path("z.png"), 0, 3, 1, image.pixels.data()); });

@@ -24,8 +24,8 @@ TEST(SparseAnalyze, StoragesOfOneMatrixGiveOneAnalysis) {
     std::vector<Index> by_col(entries), by_row(entries);
     std::iota(by_col.begin(), by_col.end(), Index{0});
     by_row = by_col;
-    std::stable_sort(by_col.begin(), by_col.end(), [&](Index p, Index q) { return a.col[p] < a.col[q]; });
-    std::stable_sort(by_row.begin(), by_row.end(), [&](Index p, Index q) { return a.row[p] < a.row[q]; });
+    std::stable_sort(by_col.begin(), by_col.end(), [&a = a](Index p, Index q) { return a.col[p] < a.col[q]; });
+    std::stable_sort(by_row.begin(), by_row.end(), [&a = a](Index p, Index q) { return a.row[p] < a.row[q]; });
     std::vector<Index> col_ptr(a.cols + 1, 0), row_ptr(a.rows + 1, 0), rows(entries), cols(entries);
     std::vector<double> col_values(entries), row_values(entries);
     for (Index k = 0; k < entries; ++k) {
@@ -52,7 +52,20 @@ TEST(SparseAnalyze, StoragesOfOneMatrixGiveOneAnalysis) {
       sparse::gather_values(s, user.data(), values.data());
       return values;
     };
-    for (const Symbolic* s : {&from_columns, &from_rows}) {
+    const std::vector<std::int32_t> col_ptr_32(col_ptr.begin(), col_ptr.end()), rows_32(rows.begin(), rows.end()),
+        row_ptr_32(row_ptr.begin(), row_ptr.end()), cols_32(cols.begin(), cols.end()),
+        row_32(a.row.begin(), a.row.end()), col_32(a.col.begin(), a.col.end());
+    const auto columns_32 = sparse::by_columns(a.rows, a.cols, col_ptr_32.data(), rows_32.data(), col_values.data());
+    const auto mixed = sparse::by_rows(a.rows, a.cols, row_ptr.data(), cols_32.data(), row_values.data());
+    ASSERT_EQ(columns_32.entries, entries);
+    const Symbolic from_columns_32 = sparse::analyze_pattern(columns_32, options, {}, false);
+    const Symbolic from_mixed = sparse::analyze_pattern(mixed, options, {}, false);
+    const Symbolic from_triplets_32 = sparse::analyze_pattern(
+        sparse::by_triplets(a.rows, a.cols, entries, row_32.data(), col_32.data(), a.value.data()), options, {}, false);
+    EXPECT_EQ(gathered(from_columns_32, col_values), gathered(from_triplets, a.value));
+    EXPECT_EQ(gathered(from_mixed, row_values), gathered(from_triplets, a.value));
+    EXPECT_EQ(gathered(from_triplets_32, a.value), gathered(from_triplets, a.value));
+    for (const Symbolic* s : {&from_columns, &from_rows, &from_columns_32, &from_mixed, &from_triplets_32}) {
       EXPECT_EQ(s->col_perm, from_triplets.col_perm);
       EXPECT_EQ(s->row_perm, from_triplets.row_perm);
       EXPECT_EQ(s->columns_of_entries(), from_triplets.columns_of_entries());
@@ -125,6 +138,9 @@ TEST(SparseAnalyze, BadPatternsAreRefusedByName) {
   expect_named(refusal(sparse::by_rows<double>(3, 4, late.data(), cols.data(), nullptr)), {"pointers[0] is 1"});
   expect_named(refusal(sparse::by_columns<double>(3, 3, nullptr, rows.data(), nullptr)), {"pointers"});
   expect_named(refusal(sparse::by_rows<double>(3, 4, pointers.data(), nullptr, nullptr)), {"col_indices"});
+  const std::vector<std::int32_t> narrow{0, -7, 1};
+  expect_named(refusal(sparse::by_columns<double>(3, 3, pointers.data(), narrow.data(), nullptr)),
+               {"entry 1", "row -7", "0..2"});
 }
 
 TEST(SparseAnalyze, BadOptionsAreRefusedByName) {

@@ -144,6 +144,27 @@ TEST(SparseRefine, BasicSolutionsOfDeficientMatrices) {
   EXPECT_EQ(zeros, 10);
 }
 
+TEST(SparseRefine, ColumnsDroppedInFloatAloneAreNotConverged) {
+  Triplets a = random_sparse(300, 90, 0.06, 4);
+  const std::size_t entries = a.value.size();
+  for (std::size_t k = 0; k < entries; ++k)
+    if (a.col[k] == 3) a.add(a.row[k], 90, a.value[k]);
+  a.cols = 91;
+  const Context context = Context({.backend = Backend::cpu});
+  const Matrix<double> b = right_hand_sides(a.rows, 1);
+  a.add(200, 90, 1e-5);  // below float's tolerance, far above double's
+  const Factor<float> f = factor_in_float(context, a);
+  ASSERT_EQ(f.rank(), 90);
+  EXPECT_FALSE(sparse::refine(context, f, a.view(), b.view()).converged);
+  const Factor<double> in_double = sparse::analyze(context, a.view()).factor(a.view());
+  ASSERT_EQ(in_double.rank(), 91);
+  EXPECT_TRUE(sparse::refine(context, in_double, a.view(), b.view()).converged);
+  a.value.back() = 1e-15;  // below double's, too
+  const Factor<float> deficient = factor_in_float(context, a);
+  ASSERT_EQ(deficient.rank(), 90);
+  EXPECT_TRUE(sparse::refine(context, deficient, a.view(), b.view()).converged);
+}
+
 TEST(SparseRefine, RefusesShapesThatDoNotMatch) {
   const Context context = Context({.backend = Backend::cpu});
   const Triplets a = random_sparse(30, 10, 0.3, 5), other = random_sparse(30, 11, 0.3, 5);

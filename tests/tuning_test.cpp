@@ -8,7 +8,7 @@
 #include "api/engine.hpp"
 #include "support/backends.hpp"
 #include "support/measures.hpp"
-#include "tuning/tuner.hpp"
+#include "tuner/tuner.hpp"
 
 namespace qrane::test {
 namespace {

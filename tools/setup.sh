@@ -5,23 +5,25 @@
 say() { printf '%s\n' "$*"; }
 step() { printf '\n== %s\n' "$*"; }
 
-# The packages of packages.txt that dpkg does not have.
+# missing_packages [quick]: the packages of packages.txt that dpkg does not have; quick: without those for ./check alone
 missing_packages() {
-  local package
+  local package last='$'
+  if [[ "${1:-}" == quick ]]; then last='/^# Only for/'; fi
   while read -r package; do
     if [[ "$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null)" != "install ok installed" ]]; then
       printf '%s\n' "$package"
     fi
-  done < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' packages.txt)
+  done < <(sed -n "1,${last}p" packages.txt | sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d')
 }
 
+# install_packages [quick]
 install_packages() {
   if ! command -v dpkg-query >/dev/null; then
-    say "This is no Debian or Ubuntu: please install what packages.txt names by hand. Going on."
+    say "This is not Debian or Ubuntu: please install what packages.txt names by hand. Continuing."
     return
   fi
   local missing as_root=()
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "$@")
   if ((${#missing[@]} == 0)); then
     say "All packages are there."
     return

@@ -14,7 +14,8 @@
 //   batched  V, tau and R of count= matrices: `total_ms`
 //   svd      U, S and V^T of A, thin: `total_ms`
 //   gels     min ||A x - b||, rhs= right-hand sides: `total_ms`
-//   rpca     one iteration of robust PCA (inexact ALM), with the peer's way to the singular values: `total_ms`
+//   rpca     one iteration of robust PCA (inexact ALM) of the matrix in path=, with the peer's way to the singular
+//            values: `total_ms`
 //   update   an update of a factorization of rows= x cols=: change=insert_rows, delete_rows, insert_columns or
 //            delete_columns, k= and p=, with form_q=1 the thin or 2 the full Q: `total_ms`
 //   window   one row in and one row out of a rows= x cols= factorization: `total_ms`, a step
@@ -23,7 +24,8 @@
 //            tolerance=, r_entries=, peak_bytes=, resident_bytes=, normal_error=, and with check=1 gram_error=; with
 //            repeats=0 that one run alone
 //   sparse-analysis  its analysis with ordering=: `analyze_ms`
-//   sparse-uses  its factors, Q kept, with rhs= right-hand sides: `factor_ms`, once for a path= and ordering=; `solve_ms`,
+//   sparse-uses  its factors, Q kept, with rhs= right-hand sides: `factor_ms`, once for a path= and ordering=;
+//   `solve_ms`,
 //            `apply_qt_ms`, `apply_q_ms`, `least_norm_ms` (min ||x||, A'x = b)
 // A measurement that would take longer than `max_seconds` is refused, or repeated fewer times.
 #pragma once

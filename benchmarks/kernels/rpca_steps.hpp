@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementwise steps of robust PCA by inexact ALM (Lin, Chen, Ma, 2010, algorithm 5), for the peers.
+// The elementwise steps of robust PCA by inexact ALM (Lin, Chen, Ma, 2010, algorithm 5), for the peers and the pipeline
+// of suites/rpca_pipeline.hpp.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,10 @@ void form_x(const T* m, const T* s, const T* y, double mu, T* x, std::int64_t co
 template <class T>
 void update_parts(const T* m, T* low_rank_then_gap, T* s, T* y, double lambda, double mu, std::int64_t count,
                   cudaStream_t stream);
+
+/// The Euclidean norm of `count` elements, summed in double. Waits for the stream.
+template <class T>
+double norm(const T* x, std::int64_t count, cudaStream_t stream);
 
 /// values := max(values - threshold, 0).
 template <class T>

@@ -43,7 +43,7 @@ std::string hello() {
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   for (int part = 0; part < 3; ++part)
     check(cusolverGetProperty(static_cast<libraryPropertyType>(part), &solver[part]), "cusolverGetProperty");
-  return "qr=cusolver,cublas-cholqr2 rivals=blas2,hybrid rpca=cusolver-svd,blas2-qr "
+  return "qr=cusolver,cublas-cholqr2 rivals=blas2,hybrid rpca=cusolver-svd "
          "batched=cublas-geqrf-batched,cusolver-loop svd=cusolver-gesvd,cusolver-gesvdj,cusolver-gesvda "
          "gels=cusolver-qr,cusolver-gels "
          "version=cuSOLVER_" +

@@ -22,8 +22,7 @@ int orgqr_size(CudaSession& session, int m, int cols, int k, const double* a, co
   check(cusolverDnDorgqr_bufferSize(session.solver, m, cols, k, a, m, tau, &size), "cusolverDnDorgqr_bufferSize");
   return size;
 }
-void orgqr(CudaSession& session, int m, int cols, int k, float* a, const float* tau, float* work, int size,
-           int* info) {
+void orgqr(CudaSession& session, int m, int cols, int k, float* a, const float* tau, float* work, int size, int* info) {
   check(cusolverDnSorgqr(session.solver, m, cols, k, a, m, tau, work, size, info), "cusolverDnSorgqr");
 }
 void orgqr(CudaSession& session, int m, int cols, int k, double* a, const double* tau, double* work, int size,
@@ -34,7 +33,8 @@ void orgqr(CudaSession& session, int m, int cols, int k, double* a, const double
 template <class T>
 PeerSamples measure_cusolver(CudaSession& session, const PeerRequest& request) {
   const std::int64_t m = request.rows, n = request.cols, k = std::min(m, n);
-  if (request.form_q != 0 && m > std::numeric_limits<int>::max()) throw std::runtime_error("orgqr takes 32-bit sizes only");
+  if (request.form_q != 0 && m > std::numeric_limits<int>::max())
+    throw std::runtime_error("orgqr takes 32-bit sizes only");
   const std::int64_t q_cols = request.form_q == 2 ? m : k;
   DeviceArray<T> a(m * n), work_a(m * std::max(n, q_cols)), tau(k);
   DeviceArray<int> info(1);
@@ -44,10 +44,9 @@ PeerSamples measure_cusolver(CudaSession& session, const PeerRequest& request) {
   check(cusolverDnXgeqrf_bufferSize(session.solver, session.params, m, n, cuda_type<T>, work_a.get(), m, cuda_type<T>,
                                     tau.get(), cuda_type<T>, &device_bytes, &host_bytes),
         "cusolverDnXgeqrf_bufferSize");
-  const int form_size =
-      request.form_q == 0 ? 0
-                          : orgqr_size(session, static_cast<int>(m), static_cast<int>(q_cols), static_cast<int>(k),
-                                       work_a.get(), tau.get());
+  const int form_size = request.form_q == 0 ? 0
+                                            : orgqr_size(session, static_cast<int>(m), static_cast<int>(q_cols),
+                                                         static_cast<int>(k), work_a.get(), tau.get());
   DeviceArray<char> workspace(device_bytes);
   DeviceArray<T> form_workspace(form_size);
   std::vector<char> host_workspace(host_bytes);

@@ -6,10 +6,12 @@
 #include <cblas.h>
 #include <lapacke.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <memory>
 
+#include "common/frames_file.hpp"
 #include "common/host_rates.hpp"
 #include "common/seeded_matrix.hpp"
 #include "peers/serve.hpp"
@@ -140,7 +142,8 @@ PeerSamples measure_rpca(const PeerRequest& request) {
   const auto whole = numbers<T>(count), x = numbers<T>(count), low_rank = numbers<T>(count), sparse = numbers<T>(count),
              y = numbers<T>(count), u = numbers<T>(count), vt = numbers<T>(std::int64_t{n} * n), s = numbers<T>(n);
   const auto integers = numbers<Size>(8 * std::int64_t{n});
-  fill_synthetic_frames(whole.get(), request.rows, request.cols);
+  const std::vector<T> frames = read_frames<T>(request.path, request.rows, request.cols);
+  std::copy(frames.begin(), frames.end(), whole.get());
   T best = 0;
   gesdd(m, n, x.get(), s.get(), u.get(), vt.get(), &best, -1, integers.get());
   const auto size = static_cast<Size>(best);
@@ -176,8 +179,8 @@ PeerSamples measure_rpca(const PeerRequest& request) {
   return samples;
 }
 
-/// Seconds of one run: the canonical flops at a quarter of the GEMM rate, and at what narrow matrices were seen to reach
-/// where more than a factorization is asked for.
+/// Seconds of one run: the canonical flops at a quarter of the GEMM rate, and at what narrow matrices were seen to
+/// reach where more than a factorization is asked for.
 double estimated_seconds(const PeerRequest& request) {
   static const Rates rates = measure_host_rates("f64");
   const double m = static_cast<double>(std::max(request.rows, request.cols));

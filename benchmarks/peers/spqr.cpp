@@ -275,11 +275,12 @@ class Solver {
 int main() {
   using namespace qrane::bench;
   Solver solver;
-  return serve({[] {
-                  return "sparse=suitesparseqr sparse-analysis=suitesparseqr sparse-uses=suitesparseqr version=SuiteSparseQR_" +
-                         std::to_string(SPQR_MAIN_VERSION) + "." + std::to_string(SPQR_SUB_VERSION) + "." +
-                         std::to_string(SPQR_SUBSUB_VERSION);
-                },
-                [](const std::string&) -> std::string { throw std::runtime_error("no rates here"); },
-                [&](const PeerRequest& request) { return solver.measure(request); }});
+  return serve(
+      {[] {
+         return "sparse=suitesparseqr sparse-analysis=suitesparseqr sparse-uses=suitesparseqr version=SuiteSparseQR_" +
+                std::to_string(SPQR_MAIN_VERSION) + "." + std::to_string(SPQR_SUB_VERSION) + "." +
+                std::to_string(SPQR_SUBSUB_VERSION);
+       },
+       [](const std::string&) -> std::string { throw std::runtime_error("no rates here"); },
+       [&](const PeerRequest& request) { return solver.measure(request); }});
 }

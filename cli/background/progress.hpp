@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One line that shows how far robust PCA is: rewritten in place on a terminal, once a second where it is piped.
+// One line of a terminal that shows how far robust PCA is, rewritten in place; nothing where words go elsewhere.
 #pragma once
 
 #include <chrono>
@@ -17,13 +17,14 @@ class Progress {
 
   void begin(std::int64_t window, std::int64_t first, std::int64_t frames);
   void show(const RobustPcaProgress& step);
-  /// Removes the line from a terminal, so that other words can follow.
+  /// Removes the line, so that other words can follow.
   void end();
 
  private:
   using Clock = std::chrono::steady_clock;
-  bool quiet_;
-  bool terminal_;
+  void draw(const std::string& words);
+
+  bool wanted_;
   bool shown_ = false;
   std::int64_t windows_;
   std::string head_;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cli/background/results.hpp>
 
-#include <cli/outputs.hpp>
-#include <io/image.hpp>
-#include <io/partial_file.hpp>
-
 namespace qrane::cli {
 namespace {
 
@@ -15,46 +11,6 @@ double rate(std::int64_t iterations, double seconds) {
 }
 
 }  // namespace
-
-Pictures::Pictures(const std::string& directory, const io::VideoInfo& info)
-    : directory_(directory), width_(info.width), height_(info.height), frame_rate_(info.frame_rate) {
-  io::make_directories(directory);
-  check_outputs({{"--out", path("background.mp4"), false},
-                 {"--out", path("foreground.mp4"), false},
-                 {"--out", path("mask.mp4"), false},
-                 {"--out", path("summary.json"), false}});
-}
-
-void Pictures::add(const FramePictures& pictures) {
-  if (!background_) {
-    background_.emplace(path("background.mp4"), width_, height_, frame_rate_);
-    foreground_.emplace(path("foreground.mp4"), width_, height_, frame_rate_);
-    mask_.emplace(path("mask.mp4"), width_, height_, frame_rate_);
-  }
-  background_->write(pictures.background.data());
-  foreground_->write(pictures.foreground.data());
-  mask_->write(pictures.mask.data());
-}
-
-void Pictures::write_stills(std::int64_t frame, const FramePictures& pictures) {
-  char number[32];
-  std::snprintf(number, sizeof(number), "_%06lld.png", static_cast<long long>(frame));
-  const auto write = [&](const char* name, const std::vector<std::uint8_t>& pixels) {
-    io::write_png(path(std::string(name) + number), width_, height_, 1, pixels.data());
-  };
-  write("frame", pictures.frame);
-  write("background", pictures.background);
-  write("foreground", pictures.foreground);
-  write("mask", pictures.mask);
-  ++stills_;
-}
-
-void Pictures::finish() {
-  if (!background_) return;
-  background_->finish();
-  foreground_->finish();
-  mask_->finish();
-}
 
 bool wants_stills(const WindowReport& window, std::int64_t frame, std::int64_t stills_so_far) {
   if (stills_so_far >= most_stills) return false;
@@ -87,6 +43,7 @@ Json windows_json(const std::vector<WindowReport>& windows) {
     }
     list.push_back({{"first_frame", window.first},
                     {"frames", window.frames},
+                    {"shared_frames", window.shared},
                     {"iterations", window.iterations},
                     {"seconds", window.seconds},
                     {"iterations_per_second", rate(window.iterations, window.seconds)},

@@ -19,21 +19,23 @@ struct BackgroundOptions {
   CommonOptions common;
   std::string video;
   std::string out = "qrane-background";
-  std::string size, truth;
+  std::string size, truth, protocol;
   std::string method = "inexact-alm";
   std::int64_t frames = 0;  ///< 0: all
   std::int64_t start = 0;
   std::int64_t window = 200;
+  std::int64_t overlap = 0;
   double threshold = 15;
   double lambda = 1;
   double tolerance = 1e-4;
   int max_iterations = 1000;
 };
 
-/// One window, separated.
+/// One window, separated. The frames that it shares with the one before are not counted.
 struct WindowReport {
   std::int64_t first = 0;
   std::int64_t frames = 0;
+  std::int64_t shared = 0;
   int iterations = 0;
   double seconds = 0;  ///< of the iterations
   Index rank = 0;
@@ -42,32 +44,9 @@ struct WindowReport {
   std::vector<RobustPcaProgress> convergence;
 };
 
-/// One frame's results, height x width, row-major.
+/// One frame's results, height x width, row-major; frame and foreground are RGB where the video has colours.
 struct FramePictures {
   std::vector<std::uint8_t> frame, background, foreground, mask;
-};
-
-/// background.mp4, foreground.mp4, mask.mp4 and PNGs of a few frames. The videos appear under their names at
-/// finish() with all frames added until then; without it, or without frames, older ones stay as they are.
-class Pictures {
- public:
-  /// Makes the directory. Throws Error{file} when the files cannot be written there.
-  Pictures(const std::string& directory, const io::VideoInfo& info);
-
-  void add(const FramePictures& pictures);
-  /// Writes frame_NNNNNN.png, background_..., foreground_..., mask_...
-  void write_stills(std::int64_t frame, const FramePictures& pictures);
-  void finish();
-  std::int64_t stills() const { return stills_; }
-
- private:
-  std::string path(const std::string& name) const { return directory_ + "/" + name; }
-
-  std::string directory_;
-  int width_, height_;
-  double frame_rate_;
-  std::int64_t stills_ = 0;
-  std::optional<io::VideoWriter> background_, foreground_, mask_;
 };
 
 /// Whether a frame gets stills: three of the first window, then the middle one of each further window, twelve in all.

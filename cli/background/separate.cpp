@@ -7,6 +7,7 @@
 #include <cli/background/mask.hpp>
 #include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
+#include <io/image.hpp>
 
 namespace qrane::cli {
 namespace {
@@ -26,9 +27,21 @@ std::int64_t expected_frames(const io::VideoInfo& info, const BackgroundOptions&
   return info.frame_count - options.start;
 }
 
+WindowShape window_shape(const io::VideoInfo& info, const BackgroundOptions& options) {
+  return {options.window, options.overlap, info.live};
+}
+
 std::int64_t expected_windows(const io::VideoInfo& info, const BackgroundOptions& options) {
   const std::int64_t frames = expected_frames(info, options);
-  return frames < 0 ? -1 : count_windows(frames, options.window);
+  return frames < 0 ? -1 : count_windows(frames, window_shape(info, options));
+}
+
+std::vector<Input> inputs_of(const io::VideoReader& reader, const std::optional<Truth>& truth) {
+  std::vector<Input> inputs;
+  for (const std::string& path : reader.files()) inputs.push_back({"VIDEO", path});
+  if (!truth) return inputs;
+  for (const std::string& path : truth->files()) inputs.push_back({"--truth", path});
+  return inputs;
 }
 
 std::optional<Truth> open_truth(const io::VideoInfo& info, const BackgroundOptions& options) {
@@ -41,6 +54,9 @@ std::optional<Truth> open_truth(const io::VideoInfo& info, const BackgroundOptio
 io::VideoOptions parse_video_options(const BackgroundOptions& options) {
   io::VideoOptions video;
   video.max_frames = options.frames > 0 ? options.start + options.frames : 0;
+  video.color = true;
+  video.protocol = options.protocol;
+  video.stop = interrupted;
   if (options.size.empty()) return video;
   const std::size_t cross = options.size.find('x');
   if (cross != std::string::npos) {
@@ -71,8 +87,10 @@ void check_background_options(const BackgroundOptions& o) {
                 " is negative or too large");
   detail::check(o.window >= 2 && o.window <= largest, ErrorCode::invalid_argument, "--window: ", o.window,
                 " frames; a window has at least 2");
-  detail::check(std::isfinite(o.threshold) && o.threshold >= 0, ErrorCode::invalid_argument, "--threshold: ",
-                o.threshold, " is negative or no number");
+  detail::check(std::isfinite(o.threshold) && o.threshold >= 0, ErrorCode::invalid_argument,
+                "--threshold: ", o.threshold, " is negative or no number");
+  detail::check(o.overlap >= 0 && o.overlap < o.window, ErrorCode::invalid_argument, "--overlap: ", o.overlap,
+                " frames; windows of ", o.window, " share at most ", o.window - 1);
   positive("--lambda", o.lambda);
   positive("--tolerance", o.tolerance);
   positive("--max-iterations", o.max_iterations);
@@ -86,10 +104,12 @@ BackgroundRun::BackgroundRun(const BackgroundOptions& options, const Context& co
       reader_(options.video, parse_video_options(options)),
       truth_(open_truth(reader_.info(), options)),
       progress_(options.common.quiet, expected_windows(reader_.info(), options)),
-      pictures_(options.out, reader_.info()) {
+      pictures_(options.out, reader_.info(), inputs_of(reader_, truth_)) {
+  check_outputs({{"--json", options.common.json, false}}, inputs_of(reader_, truth_));
   const io::VideoInfo& info = reader_.info();
   say_("video          ", options.video, ": ", info.width, " x ", info.height, " pixels",
        info.frame_count < 0 ? "" : detail::concat(", ", info.frame_count - options.start, " frames"));
+  if (!info.note.empty()) say_("               ", info.note);
   say_("device         ", describe_line(context, precision));
 }
 
@@ -109,8 +129,7 @@ void BackgroundRun::run() {
 }
 
 void BackgroundRun::all_windows() {
-  const io::VideoInfo& info = reader_.info();
-  const std::size_t frame_bytes = static_cast<std::size_t>(info.width) * static_cast<std::size_t>(info.height);
+  const std::size_t frame_bytes = reader_.info().frame_bytes();
   std::vector<std::uint8_t> skipped(frame_bytes);
   std::int64_t first = 0;
   while (first < options_.start && reader_.next(skipped.data())) ++first;
@@ -118,7 +137,7 @@ void BackgroundRun::all_windows() {
     stop_if_interrupted();
     return reader_.next(frame);
   };
-  WindowReader windows(next, frame_bytes, options_.window, first);
+  WindowReader windows(next, frame_bytes, window_shape(reader_.info(), options_), first);
   while (const std::optional<FrameWindow> window = windows.next()) {
     detail::check(window->count >= 2, ErrorCode::invalid_argument, options_.video,
                   ": one frame alone has no background; at least 2 are needed");
@@ -128,13 +147,30 @@ void BackgroundRun::all_windows() {
                 " frames, none at or after --start ", options_.start);
 }
 
+/// A frame's gray levels in every column.
+template <class T>
+Matrix<T> BackgroundRun::matrix_of(const FrameWindow& window) const {
+  const io::VideoInfo& info = reader_.info();
+  Matrix<T> m = Matrix<T>::host(static_cast<Index>(info.pixels()), window.count);
+  std::vector<std::uint8_t> gray(info.channels == 3 ? info.pixels() : 0);
+  for (std::int64_t k = 0; k < window.count; ++k) {
+    const std::uint8_t* frame = window.frames.data() + static_cast<std::size_t>(k) * info.frame_bytes();
+    if (info.channels == 3) {
+      io::to_gray(frame, info.pixels(), gray.data());
+      frame = gray.data();
+    }
+    std::copy_n(frame, info.pixels(), m.data() + k * m.ld());
+  }
+  return m;
+}
+
 template <class T>
 void BackgroundRun::separate(const FrameWindow& window) {
-  const auto pixels = static_cast<Index>(window.pixels.size()) / window.count;
   WindowReport report;
-  report.first = window.first;
-  report.frames = window.count;
-  progress_.begin(static_cast<std::int64_t>(windows_.size()), window.first, window.count);
+  report.first = window.first + window.shared;
+  report.frames = window.count - window.shared;
+  report.shared = window.shared;
+  progress_.begin(static_cast<std::int64_t>(windows_.size()), report.first, report.frames);
 
   RobustPcaOptions how;
   how.method = parse_method(options_.method);
@@ -148,9 +184,8 @@ void BackgroundRun::separate(const FrameWindow& window) {
   };
   RobustPca<T> result;
   {
-    Matrix<T> m = Matrix<T>::host(pixels, window.count);
-    std::copy(window.pixels.begin(), window.pixels.end(), m.data());
-    result = robust_pca<T>(context_, std::as_const(m).view(), how);
+    const Matrix<T> m = matrix_of<T>(window);
+    result = robust_pca<T>(context_, m.view(), how);
   }
   progress_.end();
   stop_if_interrupted();
@@ -166,42 +201,49 @@ void BackgroundRun::separate(const FrameWindow& window) {
                             ", above --tolerance ", brief(options_.tolerance)));
   }
   say_("frames ", report.first, "-", report.first + report.frames - 1, ": ", report.iterations, " iterations in ",
-       brief(report.seconds), " s (", brief(report.seconds > 0 ? report.iterations / report.seconds : 0),
-       "/s), rank ", report.rank, ", residual ", brief(report.residual));
+       brief(report.seconds), " s (", brief(report.seconds > 0 ? report.iterations / report.seconds : 0), "/s), rank ",
+       report.rank, ", residual ", brief(report.residual));
   windows_.push_back(std::move(report));
 }
 
 template <class T>
 void BackgroundRun::deliver(const FrameWindow& window, const WindowReport& report, const RobustPca<T>& result) {
   const io::VideoInfo& info = reader_.info();
-  const std::size_t pixels = window.pixels.size() / static_cast<std::size_t>(window.count);
+  const std::size_t pixels = info.pixels();
   FramePictures pictures;
   pictures.background.resize(pixels);
-  pictures.foreground.resize(pixels);
+  pictures.foreground.resize(info.frame_bytes());
   pictures.mask.resize(pixels);
   std::vector<std::uint8_t> raw(pixels);
-  for (std::int64_t k = 0; k < window.count; ++k) {
+  pictures_.begin_window(report.first, report.frames);
+  for (std::int64_t k = window.shared; k < window.count; ++k) {
+    stop_if_interrupted();
     const T* low_rank = result.low_rank.data() + k * result.low_rank.ld();
     const T* sparse = result.sparse.data() + k * result.sparse.ld();
-    for (std::size_t i = 0; i < pixels; ++i) {
-      pictures.background[i] = gray_level(low_rank[i]);
-      pictures.foreground[i] = gray_level(std::abs(sparse[i]));
-    }
+    for (std::size_t i = 0; i < pixels; ++i) pictures.background[i] = gray_level(low_rank[i]);
     threshold_mask(sparse, static_cast<std::int64_t>(pixels), options_.threshold, raw.data());
     median_5x5(raw.data(), info.width, info.height, pictures.mask.data());
+    const auto frame = window.frames.begin() + static_cast<std::ptrdiff_t>(info.frame_bytes()) * k;
+    if (info.channels == 1) {
+      for (std::size_t i = 0; i < pixels; ++i) pictures.foreground[i] = gray_level(std::abs(sparse[i]));
+    } else {
+      for (std::size_t i = 0; i < info.frame_bytes(); ++i) {
+        pictures.foreground[i] = pictures.mask[i / 3] != 0 ? frame[static_cast<std::ptrdiff_t>(i)] : 0;
+      }
+    }
     pictures_.add(pictures);
 
-    const std::int64_t frame = window.first + k;
-    if (wants_stills(report, frame, pictures_.stills())) {
-      const auto begin = window.pixels.begin() + static_cast<std::ptrdiff_t>(pixels) * k;
-      pictures.frame.assign(begin, begin + static_cast<std::ptrdiff_t>(pixels));
-      pictures_.write_stills(frame, pictures);
+    const std::int64_t number = window.first + k;
+    if (wants_stills(report, number, pictures_.stills())) {
+      pictures.frame.assign(frame, frame + static_cast<std::ptrdiff_t>(info.frame_bytes()));
+      pictures_.write_stills(number, pictures);
     }
     if (!truth_) continue;
-    if (const auto truth = truth_->mask(frame, info.width, info.height, info.source_width, info.source_height)) {
+    if (const auto truth = truth_->mask(number, info.width, info.height, info.source_width, info.source_height)) {
       score_.add(pictures.mask.data(), truth->data(), static_cast<std::int64_t>(pixels));
     }
   }
+  pictures_.end_window();
 }
 
 void BackgroundRun::finish(const char* how) {
@@ -224,6 +266,8 @@ Json BackgroundRun::summary(const char* how) const {
                {"start", options_.start},
                {"method", options_.method},
                {"window", options_.window},
+               {"overlap", options_.overlap},
+               {"color", info.channels == 3},
                {"lambda_multiplier", options_.lambda},
                {"tolerance", options_.tolerance},
                {"threshold", options_.threshold},

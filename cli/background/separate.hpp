@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include <cli/background/pictures.hpp>
 #include <cli/background/progress.hpp>
 #include <cli/background/results.hpp>
 #include <cli/background/truth.hpp>
@@ -36,6 +37,8 @@ class BackgroundRun {
  private:
   template <class T>
   void separate(const FrameWindow& window);
+  template <class T>
+  Matrix<T> matrix_of(const FrameWindow& window) const;
   template <class T>
   void deliver(const FrameWindow& window, const WindowReport& report, const RobustPca<T>& result);
   void all_windows();

@@ -99,15 +99,21 @@ Truth::Truth(const std::string& directory, const std::string& video, std::int64_
     const auto frame = static_cast<std::int64_t>(k);
     if (wanted(frame)) paths_[frame] = masks.paths[k];
   }
-  detail::check(!paths_.empty(), ErrorCode::invalid_argument, "--truth: none of the ", masks.paths.size(),
-                " masks in ", directory, " belongs to a frame from number ", first, " on");
+  detail::check(!paths_.empty(), ErrorCode::invalid_argument, "--truth: none of the ", masks.paths.size(), " masks in ",
+                directory, " belongs to a frame from number ", first, " on");
+}
+
+std::vector<std::string> Truth::files() const {
+  std::vector<std::string> paths;
+  for (const auto& [frame, path] : paths_) paths.push_back(path);
+  return paths;
 }
 
 std::optional<std::vector<std::uint8_t>> Truth::mask(std::int64_t frame, int width, int height, int source_width,
                                                      int source_height) const {
   const auto at = paths_.find(frame);
   if (at == paths_.end()) return std::nullopt;
-  io::GrayImage image = io::read_image(at->second);
+  io::GrayImage image = io::read_gray_image(at->second);
   if (image.width == width && image.height == height) return std::move(image.pixels);
   if (image.width != source_width || image.height != source_height) {
     io::fail(at->second, "the mask is ", image.width, " x ", image.height, ", the frames are ", width, " x ", height);

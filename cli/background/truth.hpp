@@ -40,6 +40,8 @@ class Truth {
                                                 int source_height) const;
 
   bool by_number() const { return by_number_; }
+  /// The masks' paths.
+  std::vector<std::string> files() const;
 
  private:
   std::map<std::int64_t, std::string> paths_;  ///< by number of the frame

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws tsqr_tree.svg and caqr_panel.svg, the figures of docs/architecture.md.
+"""Draws tsqr_tree.svg and caqr_panel.svg, the figures of docs/architecture/dense.md.
 
     docs/images/draw.py [FOLDER] [--png]
 """

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
 
@@ -15,9 +16,9 @@ namespace qrane {
 enum class Backend { automatic, cpu, opencl, cuda };
 
 /// "cpu", "opencl", "cuda" or "automatic".
-const char* to_string(Backend backend);
+QRANE_API const char* to_string(Backend backend);
 /// The inverse of to_string; throws Error{invalid_argument} naming the text.
-Backend backend_from_string(const std::string& name);
+QRANE_API Backend backend_from_string(const std::string& name);
 
 struct DeviceInfo {
   Backend backend = Backend::cpu;
@@ -41,10 +42,10 @@ struct BackendStatus {
 };
 
 /// What this machine offers, for `qrane info`. Never throws for an absent backend.
-std::vector<BackendStatus> backends();
+QRANE_API std::vector<BackendStatus> backends();
 
 namespace detail {
-class Engine;
+class QRANE_API Engine;
 }
 
 struct ContextOptions {
@@ -58,7 +59,7 @@ struct ContextOptions {
 
 /// Device, queue and tuned parameters. Cheap to copy: copies share the queue. One context used from
 /// two threads at once is the caller's error; different contexts are safe.
-class Context {
+class QRANE_API Context {
  public:
   /// Throws Error{unavailable} naming the backend or device that is not there, Error{invalid_argument} for options that
   /// make no sense.

@@ -2,7 +2,10 @@
 // The one exception type of qrane. Nothing in the library calls exit or prints.
 #pragma once
 
+#include <qrane/version.hpp>
+
 #include <cstdint>
+#include <new>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -23,7 +26,7 @@ enum class ErrorCode : int {
 };
 
 /// Error with a code and one sentence that names the argument and its value, or the file and its line.
-class Error : public std::runtime_error {
+class QRANE_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
   ErrorCode code() const noexcept { return code_; }
@@ -34,11 +37,13 @@ class Error : public std::runtime_error {
 
 namespace detail {
 
-/// All arguments, written one after the other.
+/// All arguments, written one after the other. Streams keep to themselves that memory ran out, and the text would be
+/// cut off.
 template <class... Args>
 std::string concat(const Args&... args) {
   std::ostringstream out;
   (out << ... << args);
+  if (!out) throw std::bad_alloc();
   return out.str();
 }
 

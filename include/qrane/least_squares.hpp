@@ -2,6 +2,7 @@
 // min ‖A x - b‖ for many right-hand sides in one call; least norm when A is wide.
 #pragma once
 
+#include <qrane/export.h>
 #include <qrane/qr.hpp>
 
 namespace qrane {
@@ -23,7 +24,7 @@ struct LeastSquaresResult {
 /// gels; rank-deficient: gelsy). A and b are only read, in host or device memory; x lives where b does.
 /// A rank-deficient A shows in the result's rank, and is solved as SolveOptions ask, or refused: Error{rank_deficient}.
 template <class T>
-LeastSquaresResult<T> least_squares(const Context& context, MatrixView<const T> a, MatrixView<const T> b,
-                                    const LeastSquaresOptions& options = {});
+QRANE_API LeastSquaresResult<T> least_squares(const Context& context, MatrixView<const T> a, MatrixView<const T> b,
+                                              const LeastSquaresOptions& options = {});
 
 }  // namespace qrane

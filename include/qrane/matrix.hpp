@@ -2,6 +2,8 @@
 // Views of matrices a user owns, and matrices that qrane owns.
 #pragma once
 
+#include <qrane/version.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <type_traits>

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/qr.hpp>
 
 namespace qrane {
@@ -17,8 +18,8 @@ enum class Pivoting {
                ///< practice of 2
 };
 
-const char* to_string(Pivoting pivoting);
-Pivoting pivoting_from_string(const std::string& name);
+QRANE_API const char* to_string(Pivoting pivoting);
+QRANE_API Pivoting pivoting_from_string(const std::string& name);
 
 struct PivotOptions {
   double tolerance = -1;  ///< relative to |r_00|: where the rank ends; < 0: (min(m, n) + 10) eps
@@ -32,13 +33,13 @@ struct PivotOptions {
 
 namespace detail {
 template <class T>
-class PivotedState;
+class QRANE_API PivotedState;
 }
 
 /// A P = Q R. `kept` below is min(m, n), max_rank, or the rank of a truncated factorization. Results live where A
 /// lived. NaN and Inf spread to what they touch; a column that holds one is pivoted last.
 template <class T>
-class PivotedQR {
+class QRANE_API PivotedQR {
  public:
   PivotedQR(PivotedQR&&) noexcept;
   PivotedQR& operator=(PivotedQR&&) noexcept;
@@ -79,6 +80,6 @@ class PivotedQR {
 /// Factors a copy of A, m x n, any shape, host or device memory. A matrix with more rows than columns is reduced to its
 /// triangle first, by any algorithm of qr(); the triangle is pivoted. Throws Error{invalid_argument} for QForm::lapack.
 template <class T>
-PivotedQR<T> pivoted_qr(const Context& context, MatrixView<const T> a, const PivotOptions& options = {});
+QRANE_API PivotedQR<T> pivoted_qr(const Context& context, MatrixView<const T> a, const PivotOptions& options = {});
 
 }  // namespace qrane

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/context.hpp>
 #include <qrane/matrix.hpp>
 #include <qrane/update.hpp>
@@ -48,11 +49,11 @@ enum class PanelKind { automatic, tree, cholesky };
 enum class Columns { thin, full };
 enum class Side { left, right };
 
-const char* to_string(Algorithm algorithm);
-const char* to_string(QForm form);
-const char* to_string(Stage stage);
-Algorithm algorithm_from_string(const std::string& name);
-QForm q_form_from_string(const std::string& name);
+QRANE_API const char* to_string(Algorithm algorithm);
+QRANE_API const char* to_string(QForm form);
+QRANE_API const char* to_string(Stage stage);
+QRANE_API Algorithm algorithm_from_string(const std::string& name);
+QRANE_API QForm q_form_from_string(const std::string& name);
 
 struct Options {
   Algorithm algorithm = Algorithm::automatic;
@@ -136,14 +137,14 @@ struct Reflectors {
 
 namespace detail {
 template <class T>
-class QRState;
+class QRANE_API QRState;
 template <class T>
 struct UpdateRequest;
 }  // namespace detail
 
 /// A factorization. Results live where the input lived; reading a host result waits for the device.
 template <class T>
-class QR {
+class QRANE_API QR {
  public:
   QR(QR&&) noexcept;
   QR& operator=(QR&&) noexcept;
@@ -255,7 +256,7 @@ class QR {
 /// r, q, reflectors and solve, which return memory of their own): a CUDA graph can capture it. The others go through
 /// a copy. Errors are those of QR, and Error{invalid_argument} where a batch's shape, count or stride does not fit.
 template <class T>
-class BatchQR {
+class QRANE_API BatchQR {
  public:
   BatchQR(BatchQR&&) noexcept;
   BatchQR& operator=(BatchQR&&) noexcept;
@@ -308,11 +309,11 @@ class BatchQR {
 
 /// The plan that qr() would make of `count` matrices; nothing is factored. Throws Error as qr() does.
 template <class T>
-Plan plan_qr(const Context& context, Index rows, Index cols, const Options& options = {}, Index count = 1);
+QRANE_API Plan plan_qr(const Context& context, Index rows, Index cols, const Options& options = {}, Index count = 1);
 
 /// Factors a copy of A, m x n (LAPACK name: geqrf). Throws invalid_argument, not_finite, unavailable, out_of_memory.
 template <class T>
-QR<T> qr(const Context& context, MatrixView<const T> a, const Options& options = {});
+QRANE_API QR<T> qr(const Context& context, MatrixView<const T> a, const Options& options = {});
 template <class T>
 QR<T> qr(const Context& context, MatrixView<T> a, const Options& options = {}) requires(!std::is_const_v<T>) {
   return qr<T>(context, MatrixView<const T>(a), options);
@@ -324,13 +325,13 @@ QR<T> qr(const Context& context, const Matrix<T>& a, const Options& options = {}
 /// Factors a column-major device matrix where it stands; the caller keeps it alive and untouched while
 /// the QR is used. QForm::implicit or lapack. Throws as qr(), invalid_argument for other forms and host memory, too.
 template <class T>
-QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options = {});
+QRANE_API QR<T> qr_in_place(const Context& context, MatrixView<T> a, const Options& options = {});
 
 /// Factors copies of all matrices of the batch (LAPACK name: geqrf, batched). Throws as for one matrix.
 template <class T>
-BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options = {});
+QRANE_API BatchQR<T> qr(const Context& context, BatchView<const T> a, const Options& options = {});
 /// Factors the matrices of a strided column-major batch in device memory where they stand; otherwise as for one matrix.
 template <class T>
-BatchQR<T> qr_in_place(const Context& context, BatchView<T> a, const Options& options = {});
+QRANE_API BatchQR<T> qr_in_place(const Context& context, BatchView<T> a, const Options& options = {});
 
 }  // namespace qrane

@@ -29,13 +29,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <qrane/export.h>
 #include <qrane/version.h>
-
-#if defined(__GNUC__)
-#define QRANE_API __attribute__((visibility("default")))
-#else
-#define QRANE_API
-#endif
 
 #ifdef __cplusplus
 extern "C" {

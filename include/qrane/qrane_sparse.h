@@ -30,13 +30,13 @@ typedef enum qrane_sparse_storage {
 /*
  * Where the entries of a rows x cols matrix are: 0-based, in host memory that the caller owns. Entries may come in any
  * order and more than once (values are then summed). pointers: cols + 1 or rows + 1 numbers, null with triplets;
- * row_indices: null by rows; col_indices: null by columns.
+ * row_indices: null by rows; col_indices: null by columns. All are int64_t, or int32_t where index_bytes is 4.
  */
 typedef struct qrane_sparse_pattern {
   int64_t rows, cols, entries;
-  int32_t storage; /* qrane_sparse_storage */
-  int32_t reserved;
-  const int64_t *pointers, *row_indices, *col_indices;
+  int32_t storage;     /* qrane_sparse_storage */
+  int32_t index_bytes; /* 0 or 8: int64_t; 4: int32_t */
+  const void *pointers, *row_indices, *col_indices;
 } qrane_sparse_pattern;
 
 static inline qrane_sparse_pattern qrane_by_columns(int64_t rows, int64_t cols, const int64_t* pointers,
@@ -53,6 +53,24 @@ static inline qrane_sparse_pattern qrane_by_rows(int64_t rows, int64_t cols, con
 static inline qrane_sparse_pattern qrane_by_triplets(int64_t rows, int64_t cols, int64_t entries,
                                                      const int64_t* row_indices, const int64_t* col_indices) {
   qrane_sparse_pattern a = {rows, cols, entries, QRANE_BY_TRIPLETS, 0, NULL, row_indices, col_indices};
+  return a;
+}
+
+/* The same for indices of 32 bits. */
+static inline qrane_sparse_pattern qrane_by_columns_32(int64_t rows, int64_t cols, const int32_t* pointers,
+                                                       const int32_t* row_indices) {
+  qrane_sparse_pattern a = {rows,        cols, cols > 0 ? pointers[cols] : 0, QRANE_BY_COLUMNS, 4, pointers,
+                            row_indices, NULL};
+  return a;
+}
+static inline qrane_sparse_pattern qrane_by_rows_32(int64_t rows, int64_t cols, const int32_t* pointers,
+                                                    const int32_t* col_indices) {
+  qrane_sparse_pattern a = {rows, cols, rows > 0 ? pointers[rows] : 0, QRANE_BY_ROWS, 4, pointers, NULL, col_indices};
+  return a;
+}
+static inline qrane_sparse_pattern qrane_by_triplets_32(int64_t rows, int64_t cols, int64_t entries,
+                                                        const int32_t* row_indices, const int32_t* col_indices) {
+  qrane_sparse_pattern a = {rows, cols, entries, QRANE_BY_TRIPLETS, 4, NULL, row_indices, col_indices};
   return a;
 }
 
@@ -247,7 +265,8 @@ typedef struct qrane_sparse_refinement {
   int64_t rank; /* as in qrane_sparse_solution */
   int64_t full;
   int32_t iterations; /* of the column that took most */
-  int32_t converged;  /* 0: a column's residual still had more of A's range in it than rounding explains */
+  int32_t converged;  /* 1: double's accuracy was reached for every right-hand side; 0, too, where the factorization
+                       * dropped a column that is independent in double */
 } qrane_sparse_refinement;
 
 #define QRANE_SPARSE_REFINEMENT_INIT \

@@ -8,6 +8,7 @@
 
 #include <functional>
 
+#include <qrane/export.h>
 #include <qrane/context.hpp>
 #include <qrane/matrix.hpp>
 #include <qrane/qr.hpp>
@@ -56,6 +57,6 @@ struct RobustPca {
 /// needs one. On CUDA, to 128 columns, an iteration never waits for the host; without `on_iteration` the host looks at
 /// every eighth. Throws Error{invalid_argument} for options that make no sense, else as qr().
 template <class T>
-RobustPca<T> robust_pca(const Context& context, MatrixView<const T> m, const RobustPcaOptions& options = {});
+QRANE_API RobustPca<T> robust_pca(const Context& context, MatrixView<const T> m, const RobustPcaOptions& options = {});
 
 }  // namespace qrane

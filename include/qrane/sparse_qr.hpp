@@ -9,19 +9,22 @@
 // device memory; results come back to where those were.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/context.hpp>
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
 
 namespace qrane::detail {
 template <class T>
-class SparseFactorState;
+class QRANE_API SparseFactorState;
 }
 
 namespace qrane::sparse {
@@ -29,7 +32,32 @@ namespace qrane::sparse {
 /// Compressed columns or rows, or one (row, column) for each entry.
 enum class Storage { columns, rows, triplets };
 
-/// Where the entries of a rows x cols matrix are: 0-based, in host memory, owned by somebody else. Entries may come in
+/// Indices of 32 or 64 bits in host memory that the caller owns; null by default.
+class Indices {
+ public:
+  Indices() = default;
+  Indices(std::nullptr_t) {}
+  Indices(const std::int64_t* numbers) : wide_(numbers) {}
+  Indices(const std::int32_t* numbers) : narrow_(numbers) {}
+
+  explicit operator bool() const { return wide_ || narrow_; }
+  Index operator[](Index k) const { return wide_ ? wide_[k] : narrow_[k]; }
+  /// f(pointer to the first number), of whichever type it is
+  template <class F>
+  void visit(F&& f) const {
+    if (narrow_)
+      f(narrow_);
+    else
+      f(wide_);
+  }
+
+ private:
+  const std::int64_t* wide_ = nullptr;
+  const std::int32_t* narrow_ = nullptr;
+};
+
+/// Where the entries of a rows x cols matrix are: 0-based, in host memory, owned by somebody else. Pointers and indices
+/// have 32 or 64 bits each, and are read where they are. Entries may come in
 /// any order and more than once (values are then summed); an entry whose value is zero is still part of the pattern.
 struct Pattern {
   Index rows = 0;
@@ -37,9 +65,9 @@ struct Pattern {
   Index entries = 0;
   Storage storage = Storage::columns;
   /// columns: cols + 1 numbers; rows: rows + 1; entries pointers[k] .. pointers[k + 1] - 1 are in line k
-  const Index* pointers = nullptr;
-  const Index* row_indices = nullptr;  ///< columns, triplets: entries
-  const Index* col_indices = nullptr;  ///< rows, triplets: entries
+  Indices pointers;
+  Indices row_indices;  ///< columns, triplets: entries
+  Indices col_indices;  ///< rows, triplets: entries
 };
 
 /// A Pattern and the value of each of its entries, in the same order. T is float or double.
@@ -50,19 +78,19 @@ struct SparseView : Pattern {
 
 /// Compressed columns: pointers has cols + 1 numbers, row_indices and values pointers[cols].
 template <class T>
-SparseView<T> by_columns(Index rows, Index cols, const Index* pointers, const Index* row_indices, const T* values) {
+SparseView<T> by_columns(Index rows, Index cols, Indices pointers, Indices row_indices, const T* values) {
   return {{rows, cols, cols > 0 && pointers ? pointers[cols] : 0, Storage::columns, pointers, row_indices, nullptr},
           values};
 }
 /// Compressed rows: pointers has rows + 1 numbers, col_indices and values pointers[rows].
 template <class T>
-SparseView<T> by_rows(Index rows, Index cols, const Index* pointers, const Index* col_indices, const T* values) {
+SparseView<T> by_rows(Index rows, Index cols, Indices pointers, Indices col_indices, const T* values) {
   return {{rows, cols, rows > 0 && pointers ? pointers[rows] : 0, Storage::rows, pointers, nullptr, col_indices},
           values};
 }
 /// One (row, column, value) for each of `entries` entries.
 template <class T>
-SparseView<T> by_triplets(Index rows, Index cols, Index entries, const Index* row_indices, const Index* col_indices,
+SparseView<T> by_triplets(Index rows, Index cols, Index entries, Indices row_indices, Indices col_indices,
                           const T* values) {
   return {{rows, cols, entries, Storage::triplets, nullptr, row_indices, col_indices}, values};
 }
@@ -78,11 +106,11 @@ enum class Ordering {
   given,      ///< AnalyzeOptions::permutation
 };
 
-const char* to_string(Ordering ordering);
+QRANE_API const char* to_string(Ordering ordering);
 /// The inverse of to_string; throws Error{invalid_argument} naming the text.
-Ordering ordering_from_string(const std::string& name);
+QRANE_API Ordering ordering_from_string(const std::string& name);
 /// Whether this build has METIS.
-bool has_metis();
+QRANE_API bool has_metis();
 
 /// When a front takes a child in: where the flops that this adds are fewer than what it saves, and while zeros in its
 /// part of R are few; the fewer its pivotal columns, the more zeros may be.
@@ -101,9 +129,9 @@ struct Amalgamation {
 
 struct AnalyzeOptions {
   Ordering ordering = Ordering::automatic;
-  const Index* permutation = nullptr;  ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
-  bool singletons = true;              ///< take columns with a single entry out first, with their rows, again and again
-  double singleton_tolerance = 0;      ///< with values: entries of at most this magnitude are no singletons' pivots
+  Indices permutation;             ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
+  bool singletons = true;          ///< take columns with a single entry out first, with their rows, again and again
+  double singleton_tolerance = 0;  ///< with values: entries of at most this magnitude are no singletons' pivots
   /// Without: Amalgamation::for_gpu() where the context's device is a GPU and the problem large enough for it, else
   /// Amalgamation{}.
   std::optional<Amalgamation> amalgamation;
@@ -164,14 +192,14 @@ struct FrontFacts {
   double flops = 0;
 };
 
-struct Symbolic;  // src/sparse/analysis/symbolic.hpp
+struct QRANE_API Symbolic;  // src/sparse/analysis/symbolic.hpp
 template <class T>
-class Factor;
+class QRANE_API Factor;
 template <class T>
 struct FactorOptions;
 
 /// Ordering, tree and index lists for all matrices of one pattern. Immutable; copies share it.
-class Analysis {
+class QRANE_API Analysis {
  public:
   const AnalysisFacts& facts() const;
   /// Column k of A P is column column_permutation()[k] of A; cols numbers.
@@ -210,10 +238,10 @@ class Analysis {
 /// (rows with very many entries are left out of it). The context says whose speed `automatic` weighs the orderings
 /// against. Throws Error{invalid_argument} naming the entry for indices out of range, pointers that fall, a permutation
 /// that is none; Error{unavailable} for METIS where the build lacks it or its 32-bit graph cannot hold the pattern.
-Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options = {});
+QRANE_API Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options = {});
 /// The same; values of at most options.singleton_tolerance are no singletons' pivots.
 template <class T>
-Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options = {});
+QRANE_API Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options = {});
 
 /// What becomes of Q.
 enum class KeepQ {
@@ -228,9 +256,9 @@ enum class Processor {
   device  ///< the context's device by its kernels, whatever the size; on a CPU context these are the reference's
 };
 
-const char* to_string(Processor processor);
+QRANE_API const char* to_string(Processor processor);
 /// The inverse of to_string; throws Error{invalid_argument} naming the text.
-Processor processor_from_string(const std::string& name);
+QRANE_API Processor processor_from_string(const std::string& name);
 
 template <class T>
 struct FactorOptions {
@@ -291,7 +319,7 @@ struct SparseSolution {
 
 /// A P = Q [R; 0] of an m x n matrix. Move-only; shares the analysis.
 template <class T>
-class Factor {
+class QRANE_API Factor {
  public:
   Factor(Factor&&) noexcept;
   Factor& operator=(Factor&&) noexcept;
@@ -337,8 +365,9 @@ struct RefineOptions {
 
 struct RefinedSolution : SparseSolution<double> {
   int iterations = 0;  ///< of the column that took most
-  bool converged =
-      true;  ///< false for a column whose residual still had more of A's range in it than rounding explains
+  /// Double's accuracy was reached for every right-hand side: the residual has no more of A's range in it than rounding
+  /// explains. False, too, where the factorization dropped a column that is independent in double.
+  bool converged = true;
 };
 
 /// Least squares to the accuracy of double from a factorization in float, at half its memory and time: conjugate
@@ -348,13 +377,13 @@ struct RefinedSolution : SparseSolution<double> {
 /// host. Throws Error{invalid_argument} where shapes do not match, Error{rank_deficient} where R's triangle cannot be
 /// solved with. (Björck, "Numerical Methods for Least Squares Problems", SIAM 1996, section 7.4.)
 template <class T>
-RefinedSolution refine(const Context& context, const Factor<T>& factor, const SparseView<double>& a,
-                       MatrixView<const double> b, const RefineOptions& options = {});
+QRANE_API RefinedSolution refine(const Context& context, const Factor<T>& factor, const SparseView<double>& a,
+                                 MatrixView<const double> b, const RefineOptions& options = {});
 
 /// A in one call: least squares, or of least norm where A is wide (by QR of A^T). Throws as analyze, factor and solve.
 template <class T>
-SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, MatrixView<const T> b,
-                                const AnalyzeOptions& analyze_options = {},
-                                const FactorOptions<T>& factor_options = {});
+QRANE_API SparseSolution<T> least_squares(const Context& context, const SparseView<T>& a, MatrixView<const T> b,
+                                          const AnalyzeOptions& analyze_options = {},
+                                          const FactorOptions<T>& factor_options = {});
 
 }  // namespace qrane::sparse

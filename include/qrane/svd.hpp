@@ -2,6 +2,7 @@
 // Singular value decomposition through QR: A = Q R, R = U_R S V^T, U = Q U_R (Anderson et al. 2011, section VI).
 #pragma once
 
+#include <qrane/export.h>
 #include <qrane/qr.hpp>
 
 namespace qrane {
@@ -24,6 +25,6 @@ struct Svd {
 /// the Gram matrix in double; a wide A goes through its transpose. On CUDA, to 224 columns, nothing passes through the
 /// host. Throws as qr(), and Error{not_converged} when LAPACK's SVD of R does not end, where it is LAPACK's.
 template <class T>
-Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options = {});
+QRANE_API Svd<T> svd(const Context& context, MatrixView<const T> a, const SvdOptions& options = {});
 
 }  // namespace qrane

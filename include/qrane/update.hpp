@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <qrane/export.h>
 #include <qrane/matrix.hpp>
 
 namespace qrane {
@@ -25,9 +26,9 @@ enum class UpdateMethod {
   refactor,    ///< from scratch: the updated matrix where the caller lends it, else the product of thin Q and R
 };
 
-const char* to_string(Change change);
-const char* to_string(UpdateMethod method);
-UpdateMethod update_method_from_string(const std::string& name);
+QRANE_API const char* to_string(Change change);
+QRANE_API const char* to_string(UpdateMethod method);
+QRANE_API UpdateMethod update_method_from_string(const std::string& name);
 
 template <class T>
 struct UpdateOptions {

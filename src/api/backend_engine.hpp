@@ -181,7 +181,7 @@ class QRStateOf final : public QRState<T> {
     dense::through_batch<B, T>(f_.queue(), tau, false, [&](const Mat& target) {
       const Mat row = f_.tau_row();
       copy(f_.queue(), {row.data, row.cols, 1, std::max<Index>(row.cols, 1), row.stride, row.count}, target,
-                      backend::Part::all);
+           backend::Part::all);
     });
   }
   BatchSolution<T> solve_batch(BatchView<const T> b, const SolveOptions& options) override {
@@ -263,7 +263,7 @@ class QRStateOf final : public QRState<T> {
     if (!f_.keeps_reflectors()) {
       if (staging_.bytes() == 0)
         staging_ = dense::Buffer<B>(
-            f_.queue(), std::max<Index>(first.rows, 1) * first.cols * a.count * static_cast<Index>(sizeof(T)));
+            f_.queue(), backend::bytes_of(std::max<Index>(first.rows, 1), first.cols, a.count, sizeof(T)));
       const Index ld = std::max<Index>(first.rows, 1);
       target = {staging_.template as<T>(), first.rows, first.cols, ld, ld * first.cols, a.count};
     }
@@ -404,13 +404,13 @@ class ScalarPart : public Base {
                                                      T) override {
     (void)this->template profile<T>();  // refuses double where there is none
     (void)this->kept_.give_back();      // stages are planned from what is free
-    return make_device_factors<B, T>(this->queue_, std::move(symbolic), options, rhs_cols);
+    return SparseDevice<B, T>::factors(this->queue_, std::move(symbolic), options, rhs_cols);
   }
   std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic, const sparse::NumericOptions& options,
                                           Index rhs_cols, T) override {
     (void)this->template profile<T>();
     (void)this->kept_.give_back();
-    return plan_device_stages<B, T>(this->queue_, symbolic, options, rhs_cols);
+    return SparseDevice<B, T>::stages(this->queue_, symbolic, options, rhs_cols);
   }
 };
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <limits>
 #include <utility>
 
 #include "api/engine.hpp"
@@ -99,15 +98,11 @@ Matrix<T> Context::to_device(MatrixView<const T> source) const {
 
 template <class T>
 Matrix<T> Matrix<T>::host(Index rows, Index cols) {
-  using detail::check;
-  check(rows >= 0 && cols >= 0, ErrorCode::invalid_argument, "a matrix of ", rows, " x ", cols, " has a negative size");
-  const Index ld = rows > 0 ? rows : 1;
-  check(cols == 0 || ld <= std::numeric_limits<Index>::max() / 16 / static_cast<Index>(sizeof(T)) / cols,
-        ErrorCode::invalid_argument, "a matrix of ", rows, " x ", cols, " overflows 64-bit sizes");
-  const std::size_t bytes = (static_cast<std::size_t>(ld * cols) * sizeof(T) + 255) / 256 * 256;
-  void* memory = bytes > 0 ? std::aligned_alloc(256, bytes) : nullptr;
-  check(memory || bytes == 0, ErrorCode::out_of_memory, "out of host memory: needed ", bytes, " bytes for a ", rows,
-        " x ", cols, " matrix");
+  const Index ld = rows == 0 ? 1 : rows;
+  const Index bytes = (backend::bytes_of(ld, cols, 1, sizeof(T)) + 255) / 256 * 256;
+  void* memory = bytes > 0 ? std::aligned_alloc(256, static_cast<std::size_t>(bytes)) : nullptr;
+  detail::check(memory || bytes == 0, ErrorCode::out_of_memory, "out of host memory: needed ", bytes, " bytes for a ",
+                rows, " x ", cols, " matrix");
   std::shared_ptr<void> storage(memory, std::free);
   return Matrix<T>(MatrixView<T>(static_cast<T*>(memory), rows, cols, ld), std::move(storage));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse factorization on an engine's device; instantiated in sparse_cpu.cpp, sparse_opencl.cpp and sparse_cuda.cpp, so
-// that only these know src/sparse/device/numeric.hpp.
+// Sparse factorization on an engine's device. Instantiated in sparse_device.cpp for all backends, so that engines
+// compile without src/sparse/device/.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,14 @@
 namespace qrane::detail {
 
 template <class B, class T>
-std::unique_ptr<sparse::Factors<T>> make_device_factors(const typename B::Queue& queue,
-                                                        std::shared_ptr<const sparse::Symbolic> symbolic,
-                                                        const sparse::NumericOptions& options, Index rhs_cols);
-/// Of each front, where such factors are made.
-template <class B, class T>
-std::vector<std::int32_t> plan_device_stages(const typename B::Queue& queue, const sparse::Symbolic& symbolic,
-                                             const sparse::NumericOptions& options, Index rhs_cols);
+struct SparseDevice {
+  using Queue = typename B::Queue;
+  static std::unique_ptr<sparse::Factors<T>> factors(const Queue& queue,
+                                                     std::shared_ptr<const sparse::Symbolic> symbolic,
+                                                     const sparse::NumericOptions& options, Index rhs_cols);
+  /// Of each front, the stage that it would have (FactorFacts::stages).
+  static std::vector<std::int32_t> stages(const Queue& queue, const sparse::Symbolic& symbolic,
+                                          const sparse::NumericOptions& options, Index rhs_cols);
+};
 
 }  // namespace qrane::detail

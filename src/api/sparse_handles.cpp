@@ -97,11 +97,7 @@ Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOp
 template <class T>
 Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options) {
   detail::check(a.values || a.entries == 0, ErrorCode::invalid_argument, "analyze: values is null");
-  return analyze_on(context, a, options, [&](const Index* entries, Index count) {
-    T sum{};
-    for (Index k = 0; k < count; ++k) sum += a.values[entries[k]];
-    return std::abs(static_cast<double>(sum)) > options.singleton_tolerance;
-  });
+  return analyze_on(context, a, options, pivots_above(options.singleton_tolerance, a.values));
 }
 template Analysis analyze<float>(const Context&, const SparseView<float>&, const AnalyzeOptions&);
 template Analysis analyze<double>(const Context&, const SparseView<double>&, const AnalyzeOptions&);

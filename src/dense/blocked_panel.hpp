@@ -137,7 +137,7 @@ void factor_panel_by_steps(typename B::Queue& queue, const DeviceSchedule<B>& tr
   // V2 = Q2 U^-1
   if (panel.rows > b)
     gemm(queue, Op::none, Op::none, T(1), work.q.block(b, 0, panel.rows - b, b), work.u_inverse.block(0, 0, b, b), T(0),
-               panel.block(b, 0, panel.rows - b, b));
+         panel.block(b, 0, panel.rows - b, b));
   copy(queue, panel, v, Part::unit_lower);
   gemm(queue, Op::none, Op::none, T(1), v, t, T(0), y);
 }
@@ -159,7 +159,7 @@ void refactor_panel_by_tree(typename B::Queue& queue, const DeviceSchedule<B>& t
   reconstruct_top(queue, panel, t, work);
   widen(queue, work.u_inverse.block(0, 0, b, b), work.wide_inverse.block(0, 0, b, b));
   multiply_wide(queue, q.block(b, 0, panel.rows - b, b), work.wide_inverse.block(0, 0, b, b),
-                      panel.block(b, 0, panel.rows - b, b), work.scratch);
+                panel.block(b, 0, panel.rows - b, b), work.scratch);
   copy(queue, panel, v, Part::unit_lower);
   widen(queue, t, work.wide_inverse.block(0, 0, b, b));
   multiply_wide(queue, v, work.wide_inverse.block(0, 0, b, b), y, work.scratch);
@@ -183,9 +183,8 @@ void factor_panel(typename B::Queue& queue, const BlockedPanel<B>& way, Index in
       householder_panel(queue.when(refused), whole);
       return;
     }
-    return backend::guarded(queue, refused, [&](typename B::Queue& hard) {
-      refactor_panel_by_tree(hard, *way.tree, panel, t, v, y, work);
-    });
+    return queue.guarded(
+        refused, [&](typename B::Queue& hard) { refactor_panel_by_tree(hard, *way.tree, panel, t, v, y, work); });
   }
   factor_panel_by_steps(queue, *way.tree, index, panel, t, v, y, work);
 }

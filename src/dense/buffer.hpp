@@ -10,7 +10,7 @@
 
 namespace qrane::dense {
 
-using backend::cast_pointer;
+using backend::bytes_of, backend::cast_pointer;
 
 /// Bytes of device memory, released with the object. Move-only.
 template <class B>
@@ -55,19 +55,24 @@ class Carver {
 
   template <class T>
   typename B::template Pointer<T> take(Index count) {
-    const Index offset = used_;
-    used_ += (count * static_cast<Index>(sizeof(T)) + 255) / 256 * 256;
-    return counting_ ? typename B::template Pointer<T>{} : cast_pointer<T>(data_ + offset);
+    return cast_pointer<T>(cut(bytes_of(count, 1, 1, sizeof(T))));
   }
   template <class T>
   backend::DeviceMatrix<B, T> matrix(Index rows, Index cols, Index count = 1) {
     // an empty matrix still needs a leading dimension that libraries accept
     const Index ld = rows > 0 ? rows : 1;
-    return {take<T>(ld * cols * count), rows, cols, ld, ld * cols, count};
+    return {cast_pointer<T>(cut(bytes_of(ld, cols, count, sizeof(T)))), rows, cols, ld, ld * cols, count};
   }
   Index used() const { return used_; }
 
  private:
+  typename B::template Pointer<std::byte> cut(Index bytes) {
+    const Index offset = used_;
+    used_ += (bytes + 255) / 256 * 256;
+    (void)bytes_of(used_, 1, 1, 1);  // the sum, too, is checked
+    return counting_ ? data_ : data_ + offset;
+  }
+
   typename B::template Pointer<std::byte> data_{};
   bool counting_ = true;
   Index used_ = 0;
@@ -80,7 +85,7 @@ struct Temporary {
   backend::DeviceMatrix<B, T> matrix;
 
   Temporary(const typename B::Queue& queue, Index rows, Index cols)
-      : memory(queue, std::max<Index>(rows, 1) * cols * static_cast<Index>(sizeof(T))),
+      : memory(queue, bytes_of(std::max<Index>(rows, 1), cols, 1, sizeof(T))),
         matrix{memory.template as<T>(), rows, cols, std::max<Index>(rows, 1), 0, 1} {}
 };
 

@@ -142,7 +142,7 @@ void precondition(typename B::Queue& queue, const Sketch<B>& sketch, const backe
     multiply_wide(queue, a, work.inverse, work.v, work.scratch);
   } else {
     if (sketch.rows > 0) {
-      guarded(queue, hopeless, [&](typename B::Queue& hard) {
+      queue.guarded(hopeless, [&](typename B::Queue& hard) {
         const DeviceMatrix<B, T> s{work.v.data, sketch.rows, n, sketch.rows, 0, 1};
         apply_sketch(hard, a, s);
         caqr(hard, ImplicitQ<B, T>{sketch.tree.get(), s, work.t});
@@ -234,15 +234,15 @@ void cholesky_qr(typename B::Queue& queue, const DeviceSchedule<B>& tree, const 
     if (thin) form_q(fallback, implicit, q);
   };
   if (repairs && rescues) {  // only the second guard sends to the tree
-    guarded(queue, beyond, [&](typename B::Queue& hard) {
+    queue.guarded(beyond, [&](typename B::Queue& hard) {
       repair(hard);
-      guarded(hard, work.to_tree(), go_back);
+      hard.guarded(work.to_tree(), go_back);
     });
     return;
   }
-  if (repairs) guarded(queue, fit, repair);
+  if (repairs) queue.guarded(fit, repair);
   queue.follow(side);
-  guarded(queue, work.to_tree(), go_back);
+  queue.guarded(work.to_tree(), go_back);
 }
 
 }  // namespace qrane::dense

@@ -196,7 +196,7 @@ class Factorization : Pieces<B, T> {
   Mat tau_row() {
     if (plan_.small) return {householder_.tau.data, 1, k(), 1, k(), plan_.count};
     const Index b = plan_.block_cols;
-    tau_ = Buffer<B>(queue_, std::max<Index>(k() * plan_.count, 1) * static_cast<Index>(sizeof(T)));
+    tau_ = Buffer<B>(queue_, bytes_of(std::max<Index>(k() * plan_.count, 1), 1, 1, sizeof(T)));
     const Mat tau{tau_.template as<T>(), 1, k(), 1, k(), plan_.count};
     for (Index p = 0; p * b < k(); ++p) {
       const Index n = std::min(b, k() - p * b);

@@ -23,6 +23,13 @@ namespace qrane::dense {
 
 template <class B>
 class Kept final : public backend::Reserve {
+  struct Key {
+    Index rows = 0, cols = 0;
+    Algorithm algorithm = Algorithm::automatic;
+    QForm q = QForm::none;
+    bool operator==(const Key&) const = default;
+  };
+
  public:
   using Queue = typename B::Queue;
 
@@ -46,7 +53,7 @@ class Kept final : public backend::Reserve {
     Lease(Kept& kept, const auto& key, std::shared_ptr<Thing> thing, Index bytes)
         : kept_(&kept), key_(key), thing_(std::move(thing)), bytes_(bytes) {}
     Kept* kept_;
-    typename Kept::Key key_;
+    Key key_;
     std::shared_ptr<Thing> thing_;
     Index bytes_;
   };
@@ -89,12 +96,6 @@ class Kept final : public backend::Reserve {
  private:
   static constexpr std::size_t most = 8;
 
-  struct Key {
-    Index rows = 0, cols = 0;
-    Algorithm algorithm = Algorithm::automatic;
-    QForm q = QForm::none;
-    bool operator==(const Key&) const = default;
-  };
   struct Item {
     std::type_index type;
     Key key;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches that come again and again with the same addresses: from the third time on, where the backend can keep them
-// (`recorded`, `replay`, `captured`), they are one launch of a recording. The first two times are direct, since
+// Launches repeated with the same addresses: from the third time on, where the backend keeps them (Queue::recorded),
+// they are one launch of a recording. The first two times are direct, since
 // somebody who factors once should not pay for a recording, and since what the launches themselves keep (queues beside
 // this one, loaded kernels) is made by then.
 //
@@ -16,23 +16,16 @@ namespace qrane::dense {
 template <class Queue, class Key>
 class Repeated {
  public:
-  static constexpr bool records = requires(Queue & q) {
-    q.recorded([](Queue&) {});
-    q.captured();
-  };
-
   /// Queues what work(queue) queues on the queue that it is given; `products`: library products, too.
   template <class Work>
   void run(Queue& queue, const Key& key, bool products, Work work) {
-    if constexpr (records) {
-      if (!(key == key_)) forget();
-      key_ = key;
-      if (times_ < direct) {
-        ++times_;
-      } else if (!refused_ && !queue.captured()) {
-        if (!recording_) make(queue, products, work);
-        if (recording_) return queue.replay(recording_);
-      }
+    if (!(key == key_)) forget();
+    key_ = key;
+    if (times_ < direct) {
+      ++times_;
+    } else if (!refused_ && !queue.captured()) {
+      if (!recording_) make(queue, products, work);
+      if (recording_) return queue.replay(recording_);
     }
     work(queue);
   }
@@ -49,23 +42,16 @@ class Repeated {
   void make(Queue& queue, bool products, Work work) {
     try {
       recording_ = queue.recorded(work, products);
+      refused_ = !recording_;
     } catch (const Error&) {
       refused_ = true;
     }
   }
 
-  template <class Q>
-  static auto recording_type() {
-    if constexpr (records)
-      return typename Q::Recording{};
-    else
-      return 0;
-  }
-
   Key key_{};
   int times_ = 0;
   bool refused_ = false;
-  decltype(recording_type<Queue>()) recording_{};
+  typename Queue::Recording recording_{};
 };
 
 }  // namespace qrane::dense

@@ -30,7 +30,7 @@ void check_view(const char* name, const MatrixView<T>& v) {
   check(v.ld >= least || v.rows == 0 || v.cols == 0, code, name, ": leading dimension ld = ", v.ld, " is smaller than ",
         row_major ? "cols = " : "rows = ", least);
   const Index outer = std::max<Index>(1, row_major ? v.rows : v.cols);
-  check(v.ld <= std::numeric_limits<Index>::max() / 16 / static_cast<Index>(sizeof(T)) / outer, code, name, ": a ",
+  check(backend::addressable(v.ld, outer, 1, sizeof(T)), code, name, ": a ",
         v.rows, " x ", v.cols, " matrix with ld = ", v.ld, " overflows 64-bit sizes");
   const bool somewhere = v.data || (v.buffer && v.memory == Memory::device);
   check(somewhere || v.rows == 0 || v.cols == 0, code, name, ": data is null for a ", v.rows, " x ", v.cols, " matrix");
@@ -112,7 +112,7 @@ void load(typename B::Queue& queue, const MatrixView<const T>& v, const backend:
     queue.upload(source, target.data, rows * cols);
     return;
   }
-  Buffer<B> staging(queue, rows * cols * static_cast<Index>(sizeof(T)));
+  Buffer<B> staging(queue, bytes_of(rows, cols, 1, sizeof(T)));
   const backend::DeviceMatrix<B, T> staged{staging.template as<T>(), rows, cols, rows, 0, 1};
   queue.upload(source, staged.data, rows * cols);
   if (row_major)
@@ -140,7 +140,7 @@ void store(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& source, 
   backend::DeviceMatrix<B, T> staged = source;
   Buffer<B> staging;
   if (row_major || source.ld != rows) {
-    staging = Buffer<B>(queue, rows * cols * static_cast<Index>(sizeof(T)));
+    staging = Buffer<B>(queue, bytes_of(rows, cols, 1, sizeof(T)));
     staged = {staging.template as<T>(), rows, cols, rows, 0, 1};
     if (row_major)
       transpose(queue, source, staged);
@@ -199,11 +199,7 @@ void apply_to_view(typename B::Queue& queue, MatrixView<T> c, bool from_right, b
 /// Uninitialized owned matrix in the backend's memory.
 template <class B, class T>
 Matrix<T> device_matrix(const typename B::Queue& queue, Index rows, Index cols) {
-  using detail::check;
-  check(rows >= 0 && cols >= 0, ErrorCode::invalid_argument, "a matrix of ", rows, " x ", cols, " has a negative size");
-  check(cols == 0 || rows <= std::numeric_limits<Index>::max() / 16 / static_cast<Index>(sizeof(T)) / cols,
-        ErrorCode::invalid_argument, "a matrix of ", rows, " x ", cols, " overflows 64-bit sizes");
-  auto storage = std::make_shared<Buffer<B>>(queue, rows * cols * static_cast<Index>(sizeof(T)));
+  auto storage = std::make_shared<Buffer<B>>(queue, bytes_of(rows, cols, 1, sizeof(T)));
   const backend::DeviceMatrix<B, T> a{storage->template as<T>(), rows, cols, std::max<Index>(rows, 1), 0, 1};
   return Matrix<T>(as_view<B, T>(a), std::move(storage));
 }

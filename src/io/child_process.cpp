@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -33,7 +34,8 @@ struct SpawnSetup {
 
 }  // namespace
 
-ChildProcess::ChildProcess(const std::vector<std::string>& arguments, Direction direction) : errors_(std::tmpfile()) {
+ChildProcess::ChildProcess(const std::vector<std::string>& arguments, Direction direction, Input input)
+    : errors_(std::tmpfile()) {
   const bool reading = direction == Direction::read;
   // A socket pair for writing: send() can be told not to raise SIGPIPE, write() to a pipe cannot.
   int ends[2];
@@ -44,7 +46,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments, Direction 
 
   SpawnSetup setup;
   if (reading) {
-    posix_spawn_file_actions_addopen(&setup.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (input == Input::none) posix_spawn_file_actions_addopen(&setup.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&setup.actions, childs, STDOUT_FILENO);
   } else {
     posix_spawn_file_actions_adddup2(&setup.actions, childs, STDIN_FILENO);
@@ -90,9 +92,13 @@ void ChildProcess::close_pipe() {
   pipe_ = -1;
 }
 
-std::size_t ChildProcess::read(void* bytes, std::size_t count) {
+std::size_t ChildProcess::read(void* bytes, std::size_t count, const std::function<bool()>& stop) {
   std::size_t done = 0;
   while (done < count) {
+    pollfd waiting{pipe_, POLLIN, 0};
+    while (stop && ::poll(&waiting, 1, 100) <= 0) {
+      detail::check(!stop(), ErrorCode::interrupted, "stopped while waiting for a frame");
+    }
     const ssize_t got = ::read(pipe_, static_cast<char*>(bytes) + done, count - done);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
@@ -126,7 +132,7 @@ int ChildProcess::wait() {
   return status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-std::string ChildProcess::last_words() const {
+std::string ChildProcess::error_tail() const {
   if (!errors_) return {};
   std::FILE* file = errors_.get();
   std::fseek(file, 0, SEEK_END);
@@ -135,6 +141,11 @@ std::string ChildProcess::last_words() const {
   std::fseek(file, size > tail ? -tail : -size, SEEK_END);
   std::string text(static_cast<std::size_t>(size > tail ? tail : size), '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file));
+  return text;
+}
+
+std::string ChildProcess::last_words() const {
+  std::string text = error_tail();
   const std::size_t last = text.find_last_not_of("\r\n \t");
   if (last == std::string::npos) return {};
   text.resize(last + 1);

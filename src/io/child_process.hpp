@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,27 +21,33 @@ namespace qrane::io {
 class ChildProcess {
  public:
   enum class Direction { read, write };
+  /// Standard input of a child that we read from: nothing, or our own.
+  enum class Input { none, inherited };
 
   /// Throws Error{unavailable} when arguments[0] is not installed.
-  ChildProcess(const std::vector<std::string>& arguments, Direction direction);
+  ChildProcess(const std::vector<std::string>& arguments, Direction direction, Input input = Input::none);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Reads until `count` bytes are there or the child closes its end; how many came.
-  std::size_t read(void* bytes, std::size_t count);
+  /// Reads until `count` bytes are there or the child closes its end; how many came. `stop` is asked now and then while
+  /// nothing comes: true throws Error{interrupted}.
+  std::size_t read(void* bytes, std::size_t count, const std::function<bool()>& stop = {});
   /// False when the child closed its end; never raises SIGPIPE.
   bool write(const void* bytes, std::size_t count);
   /// Closes the pipe and waits: the exit status, or 128 + the signal that ended the child.
   int wait();
   /// The last line that the child wrote to standard error; empty when there is none.
   std::string last_words() const;
+  /// Whether the end of what it wrote there (4096 bytes) contains the words.
+  bool said(const std::string& words) const { return error_tail().find(words) != std::string::npos; }
 
  private:
   struct Close {
     void operator()(std::FILE* f) const { std::fclose(f); }
   };
   void close_pipe();
+  std::string error_tail() const;
 
   pid_t pid_ = -1;
   int pipe_ = -1;

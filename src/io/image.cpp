@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding and encoding by the public-domain stb_image and stb_image_write headers.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 
-#define STB_IMAGE_STATIC
-#define STB_IMAGE_IMPLEMENTATION
-#define STB_IMAGE_WRITE_STATIC
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-function"
-#endif
-#include <stb/stb_image.h>
-#include <stb/stb_image_write.h>
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
-
 #include <io/file_error.hpp>
-#include <io/image.hpp>
+#include <io/image_codecs.hpp>
+#include <io/input_file.hpp>
 #include <io/partial_file.hpp>
 
 namespace qrane::io {
 namespace {
+
+/// An uncompressed frame of most_pixels in 16-bit RGB, with its header.
+constexpr std::int64_t most_file_bytes = 6 * most_pixels + 65536;
 
 /// new pixel k covers old pixels [first, first + weights.size()), with these shares of its own length.
 struct Footprint {
@@ -48,35 +37,49 @@ std::vector<Footprint> footprints(int old_size, int new_size) {
   return result;
 }
 
+bool begins_with(std::span<const std::uint8_t> bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+}
+
 }  // namespace
 
 bool is_image_path(const std::string& path) {
-  const auto endings = {".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".tga"};
+  const auto endings = {".png", ".jpg", ".jpeg", ".pgm", ".ppm"};
   return std::any_of(endings.begin(), endings.end(), [&](const char* e) { return has_ending(path, e); });
 }
 
-GrayImage read_image(const std::string& path) {
-  struct Close {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
-  const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "rbe"));
-  if (!file) fail(path, "cannot read: ", system_reason());
-  GrayImage image;
-  int channels = 0;
-  struct Free {
-    void operator()(stbi_uc* p) const { stbi_image_free(p); }
-  };
-  const std::unique_ptr<stbi_uc, Free> pixels(
-      stbi_load_from_file(file.get(), &image.width, &image.height, &channels, 1));
-  if (!pixels) fail(path, "not an image that can be read (", stbi_failure_reason(), ")");
-  // The decoder fills what a short PGM or PPM lacks with whatever is there; both hold at least a byte a sample.
-  if (has_ending(path, ".pgm") || has_ending(path, ".ppm")) {
-    std::fseek(file.get(), 0, SEEK_END);
-    const std::int64_t samples = std::int64_t{image.width} * image.height * channels;
-    if (std::ftell(file.get()) < samples) fail(path, "truncated: ", samples, " samples are promised");
+void check_image_size(const std::string& name, std::int64_t width, std::int64_t height) {
+  if (width <= 0 || height <= 0) fail(name, "an image of ", width, " x ", height, " pixels is empty");
+  if (width > most_pixels || height > most_pixels / width) {
+    fail(name, "an image of ", width, " x ", height, " pixels is too large: at most ", most_pixels, " are read");
   }
-  image.pixels.assign(pixels.get(), pixels.get() + std::size_t(image.width) * std::size_t(image.height));
-  return image;
+}
+
+Image decode_image(const std::string& name, std::span<const std::uint8_t> bytes) {
+  if (begins_with(bytes, "\x89PNG\r\n\x1a\n")) return decode_png(name, bytes);
+  if (begins_with(bytes, "\xff\xd8\xff")) return decode_jpeg(name, bytes);
+  if (begins_with(bytes, "P5") || begins_with(bytes, "P6")) return decode_pnm(name, bytes);
+  fail(name, "not an image that can be read: neither PNG nor JPEG nor binary PGM or PPM");
+}
+
+Image read_image(const std::string& path) {
+  const std::string bytes = read_file(path, most_file_bytes);
+  return decode_image(path, {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+}
+
+GrayImage read_gray_image(const std::string& path) {
+  Image image = read_image(path);
+  if (image.channels == 1) return {image.width, image.height, std::move(image.pixels)};
+  GrayImage gray{image.width, image.height, {}};
+  gray.pixels.resize(image.pixels.size() / 3);
+  to_gray(image.pixels.data(), gray.pixels.size(), gray.pixels.data());
+  return gray;
+}
+
+void to_gray(const std::uint8_t* rgb, std::size_t count, std::uint8_t* gray) {
+  for (std::size_t k = 0; k < count; ++k) {
+    gray[k] = static_cast<std::uint8_t>((77 * rgb[3 * k] + 150 * rgb[3 * k + 1] + 29 * rgb[3 * k + 2] + 128) >> 8);
+  }
 }
 
 void write_png(const std::string& path, int width, int height, int channels, const std::uint8_t* pixels) {
@@ -84,36 +87,29 @@ void write_png(const std::string& path, int width, int height, int channels, con
                 " x ", height, " pixels");
   detail::check(channels == 1 || channels == 3, ErrorCode::invalid_argument, "write_png: ", path,
                 ": channels must be 1 or 3, not ", channels);
-  // Encoded whole before the file is touched: exceptions must not cross the C encoder.
-  std::string bytes;
-  const auto append = [](void* to, void* data, int size) {
-    static_cast<std::string*>(to)->append(static_cast<const char*>(data), static_cast<std::size_t>(size));
-  };
-  if (stbi_write_png_to_func(append, &bytes, width, height, channels, pixels, width * channels) == 0) {
-    fail(path, "cannot encode a PNG of ", width, " x ", height, " pixels");
-  }
-  write_file(path, bytes);
+  write_file(path, encode_png(path, width, height, channels, pixels));
 }
 
-void scale_area(const std::uint8_t* source, int width, int height, std::uint8_t* target, int new_width,
-                int new_height) {
+void scale_area(const std::uint8_t* source, int width, int height, std::uint8_t* target, int new_width, int new_height,
+                int channels) {
   const std::vector<Footprint> across = footprints(width, new_width);
   const std::vector<Footprint> down = footprints(height, new_height);
-  std::vector<float> row(static_cast<std::size_t>(width));
-  for (int i = 0; i < new_height; ++i) {
+  const std::size_t samples = static_cast<std::size_t>(width) * static_cast<std::size_t>(channels);
+  std::vector<float> row(samples);
+  for (const Footprint& rows : down) {
     std::fill(row.begin(), row.end(), 0.0f);
-    const Footprint& rows = down[static_cast<std::size_t>(i)];
     for (std::size_t r = 0; r < rows.weights.size(); ++r) {
-      const std::uint8_t* from = source + (std::size_t(rows.first) + r) * std::size_t(width);
-      for (int j = 0; j < width; ++j) row[std::size_t(j)] += rows.weights[r] * from[j];
+      const std::uint8_t* from = source + (static_cast<std::size_t>(rows.first) + r) * samples;
+      for (std::size_t j = 0; j < samples; ++j) row[j] += rows.weights[r] * from[j];
     }
-    for (int j = 0; j < new_width; ++j) {
-      const Footprint& cols = across[static_cast<std::size_t>(j)];
-      float sum = 0;
-      for (std::size_t c = 0; c < cols.weights.size(); ++c) {
-        sum += cols.weights[c] * row[static_cast<std::size_t>(cols.first) + c];
+    for (const Footprint& cols : across) {
+      for (int channel = 0; channel < channels; ++channel) {
+        float sum = 0;
+        for (std::size_t c = 0; c < cols.weights.size(); ++c) {
+          sum += cols.weights[c] * row[(static_cast<std::size_t>(cols.first) + c) * channels + channel];
+        }
+        *target++ = static_cast<std::uint8_t>(std::lround(std::clamp(sum, 0.0f, 255.0f)));
       }
-      *target++ = static_cast<std::uint8_t>(std::lround(std::clamp(sum, 0.0f, 255.0f)));
     }
   }
 }

@@ -34,6 +34,16 @@ struct Sparse {
   std::int64_t nonzeros() const { return static_cast<std::int64_t>(values.size()); }
 };
 
+/// Rows or columns without entries that a file may announce: work and memory grow with them, and nothing in the file
+/// pays for them.
+inline constexpr std::int64_t most_empty = std::int64_t{1} << 24;
+
+/// Whether a file of `entries` stored values announces sizes that are refused.
+inline bool is_nearly_empty(std::int64_t rows, std::int64_t cols, std::int64_t entries) {
+  const std::int64_t longer = rows > cols ? rows : cols;
+  return longer > most_empty && longer - most_empty > entries;
+}
+
 /// 0-based.
 struct Position {
   std::int64_t row = 0;

@@ -12,7 +12,16 @@
 namespace qrane::io {
 namespace {
 
-[[noreturn]] void fail_ending(const std::string& path) {
+enum class Format { npy, matrix_market };
+
+Format format_of(const std::string& path) {
+  if (is_stream(path)) {
+    std::int64_t bytes = 0;
+    const File file = open_input(path, bytes);
+    return std::fgetc(file.get()) == 0x93 ? Format::npy : Format::matrix_market;
+  }
+  if (has_ending(path, ".npy")) return Format::npy;
+  if (is_matrix_market_path(path)) return Format::matrix_market;
   fail(path, "not a matrix file by its name: it must end in .mtx, .mtx.gz or .npy");
 }
 
@@ -45,8 +54,8 @@ Dense<T> spread(const Sparse<double>& a) {
 template <class Matrix>
 void refuse_not_finite(const std::string& path, const Matrix& a) {
   if (const auto at = first_not_finite(a)) {
-    throw Error(ErrorCode::not_finite,
-                detail::concat(path, ": NaN or Inf at row ", at->row, ", column ", at->col, " (counted from 0)"));
+    throw Error(ErrorCode::not_finite, detail::concat(shown(path), ": NaN or Inf at row ", at->row, ", column ",
+                                                      at->col, " (counted from 0)"));
   }
 }
 
@@ -55,22 +64,21 @@ void refuse_not_finite(const std::string& path, const Matrix& a) {
 Dense<double> to_dense(const Sparse<double>& a) { return spread<double>(a); }
 
 MatrixFileInfo probe_matrix(const std::string& path) {
-  if (is_matrix_market_path(path)) {
+  if (format_of(path) == Format::matrix_market) {
     const MatrixMarketHeader header = read_matrix_market_header(path);
-    return {header.coordinate, false, header.rows, header.cols};
+    return {header.coordinate, false, false, header.rows, header.cols};
   }
-  if (!has_ending(path, ".npy")) fail_ending(path);
   const NpyHeader header = read_npy_header(path);
   if (header.shape.size() != 1 && header.shape.size() != 2) {
     fail(path, "expected a matrix or a vector, found an array of ", header.shape.size(), " dimensions");
   }
-  return {false, header.type == NpyType::f4, header.shape[0], header.shape.size() == 2 ? header.shape[1] : 1};
+  const bool single = header.type == NpyType::f4 || header.type == NpyType::f2;
+  return {false, single, true, header.shape[0], header.shape.size() == 2 ? header.shape[1] : 1};
 }
 
 template <class T>
 Dense<T> read_dense(const std::string& path) {
-  if (has_ending(path, ".npy")) return read_npy<T>(path);
-  if (!is_matrix_market_path(path)) fail_ending(path);
+  if (format_of(path) == Format::npy) return read_npy<T>(path);
   MatrixMarket file = read_matrix_market(path);
   if (file.header.coordinate) return spread<T>(file.sparse);
   if constexpr (std::is_same_v<T, double>) {
@@ -85,10 +93,9 @@ template Dense<double> read_dense<double>(const std::string&);
 
 Sparse<double> read_sparse(const std::string& path) {
   Dense<double> dense;
-  if (has_ending(path, ".npy")) {
+  if (format_of(path) == Format::npy) {
     dense = read_npy<double>(path);
   } else {
-    if (!is_matrix_market_path(path)) fail_ending(path);
     MatrixMarket file = read_matrix_market(path);
     if (file.header.coordinate) return std::move(file.sparse);
     dense = std::move(file.dense);
@@ -114,11 +121,31 @@ template void require_finite<float>(const std::string&, const Dense<float>&);
 template void require_finite<double>(const std::string&, const Dense<double>&);
 void require_finite(const std::string& path, const Sparse<double>& a) { refuse_not_finite(path, a); }
 
+bool can_write_matrix(const std::string& path) {
+  return is_stream(path) || has_ending(path, ".npy") || is_matrix_market_path(path);
+}
+
+namespace {
+
+void check_ending(const std::string& path) {
+  if (!can_write_matrix(path)) {
+    fail(path, "cannot write a matrix under this name: it must end in .npy, .mtx or .mtx.gz");
+  }
+}
+
+}  // namespace
+
+void write_indices(const std::string& path, const std::vector<std::int64_t>& indices) {
+  check_ending(path);
+  if (is_matrix_market_path(path)) return write_matrix_market(path, indices);
+  write_npy(path, indices);
+}
+
 template <class T>
 void write_dense(const std::string& path, MatrixView<const T> a) {
-  if (has_ending(path, ".npy")) return write_npy(path, a);
+  check_ending(path);
   if (is_matrix_market_path(path)) return write_matrix_market(path, a);
-  fail(path, "cannot write a matrix under this name: it must end in .npy, .mtx or .mtx.gz");
+  write_npy(path, a);
 }
 template void write_dense<float>(const std::string&, MatrixView<const float>);
 template void write_dense<double>(const std::string&, MatrixView<const double>);

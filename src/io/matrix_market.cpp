@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads Matrix Market files: the text is walked once; coordinate entries are sorted by two stable counting passes
-// (rows, then columns), so the cost is linear in the file and in rows + cols.
+// Reads Matrix Market files: the text is walked once, piece by piece; coordinate entries are sorted by two stable
+// counting passes (rows, then columns), so the cost is linear in the file and in rows + cols.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -43,40 +43,35 @@ std::string quote(std::string_view token) {
 
 class Reader {
  public:
-  explicit Reader(const std::string& path, std::size_t limit = 0)
-      : path_(path), file_(read_text_file(path, limit)), tokens_(file_.text) {}
+  explicit Reader(const std::string& path) : path_(path), tokens_(path) {}
 
   MatrixMarketHeader header();
   Dense<double> array(const MatrixMarketHeader& header);
   Sparse<double> coordinate(const MatrixMarketHeader& header);
   std::int64_t not_finite_line() const { return not_finite_line_; }
-  /// Whether a limit of that many bytes left nothing out.
-  bool whole(std::size_t limit) const { return file_.text.size() < limit; }
-  std::size_t bytes_left() const { return tokens_.bytes_left(); }
 
  private:
   template <class... Args>
-  [[noreturn]] void fail_here(const Args&... message) const {
-    if (file_.truncated && tokens_.bytes_left() == 0) fail_at(path_, tokens_.line(), "the compressed file breaks off");
+  [[noreturn]] void fail_here(const Args&... message) {
+    if (tokens_.at_end() && tokens_.truncated()) fail_at(path_, tokens_.line(), "the compressed file breaks off");
     fail_at(path_, tokens_.line(), message...);
   }
   [[noreturn]] void fail_truncated(const MatrixMarketHeader& header, std::int64_t found) const {
-    fail_at(path_, tokens_.line(), file_.truncated ? "the compressed file breaks off" : "the file ends", " after ", found,
-            " of ", header.entries, " entries");
+    fail_at(path_, tokens_.line(), tokens_.truncated() ? "the compressed file breaks off" : "the file ends", " after ",
+            found, " of ", header.entries, " entries");
   }
-  std::int64_t integer(std::string_view token, const char* what) const;
+  std::int64_t integer(std::string_view token, const char* what);
   double real(std::string_view token);
   void expect_end_of_line(const char* after);
   void expect_end_of_file(const MatrixMarketHeader& header);
   Entry entry(const MatrixMarketHeader& header, std::string_view first);
 
   const std::string& path_;
-  TextFile file_;
-  Tokens tokens_;
+  TextFile tokens_;
   std::int64_t not_finite_line_ = 0;
 };
 
-std::int64_t Reader::integer(std::string_view token, const char* what) const {
+std::int64_t Reader::integer(std::string_view token, const char* what) {
   if (token.empty()) fail_here("expected ", what, ", found the end of the line");
   std::string_view digits = token;
   if (digits.size() > 1 && digits.front() == '+') digits.remove_prefix(1);
@@ -121,7 +116,7 @@ void Reader::expect_end_of_line(const char* after) {
 void Reader::expect_end_of_file(const MatrixMarketHeader& header) {
   const std::string_view extra = tokens_.next();
   if (!extra.empty()) fail_here("more than the ", header.entries, " entries that the size line announces");
-  if (file_.truncated) {  // what is missing is the checksum at least
+  if (tokens_.truncated()) {  // what is missing is the checksum at least
     fail_at(path_, tokens_.line(), "the compressed file breaks off after the last of ", header.entries, " entries");
   }
 }
@@ -164,7 +159,7 @@ MatrixMarketHeader Reader::header() {
 
   const std::string_view first = tokens_.next();
   if (first.empty()) {
-    fail_at(path_, tokens_.line(), file_.truncated ? "the compressed file breaks off" : "the file ends",
+    fail_at(path_, tokens_.line(), tokens_.truncated() ? "the compressed file breaks off" : "the file ends",
             " before the size line");
   }
   header.rows = integer(first, "the number of rows");
@@ -189,6 +184,10 @@ MatrixMarketHeader Reader::header() {
     header.entries = header.symmetry == Symmetry::general ? n * header.cols : (n * n + n) / 2;
     if (header.symmetry == Symmetry::skew_symmetric) header.entries -= n;
   }
+  if (is_nearly_empty(header.rows, header.cols, header.entries)) {
+    fail_here("the sizes ", header.rows, " x ", header.cols, " with ", header.entries, " entries: at most ", most_empty,
+              " rows or columns without entries are read");
+  }
   expect_end_of_line("the size line's numbers");
   return header;
 }
@@ -196,10 +195,9 @@ MatrixMarketHeader Reader::header() {
 /// Array format: the columns one after the other; of a symmetric matrix the part on and below the diagonal, of a
 /// skew-symmetric one the part below it.
 Dense<double> Reader::array(const MatrixMarketHeader& header) {
-  // Two bytes an entry at least: a short file is found out before memory is asked for.
-  const auto possible = static_cast<std::int64_t>(tokens_.bytes_left() / 2 + 1);
+  // A short file is found out before memory is asked for.
   std::vector<double> stored;
-  stored.reserve(static_cast<std::size_t>(std::min(header.entries, possible)));
+  stored.reserve(static_cast<std::size_t>(std::min(header.entries, tokens_.likely_tokens())));
   for (std::int64_t k = 0; k < header.entries; ++k) {
     const std::string_view token = tokens_.next();
     if (token.empty()) fail_truncated(header, k);
@@ -292,10 +290,9 @@ Sparse<double> compress(std::int64_t rows, std::int64_t cols, std::vector<Entry>
 }
 
 Sparse<double> Reader::coordinate(const MatrixMarketHeader& header) {
-  const auto possible = static_cast<std::int64_t>(tokens_.bytes_left() / 4 + 1);
   std::vector<Entry> entries;
   const std::int64_t copies = header.symmetry == Symmetry::general ? 1 : 2;
-  entries.reserve(static_cast<std::size_t>(std::min(header.entries, possible) * copies));
+  entries.reserve(static_cast<std::size_t>(std::min(header.entries, tokens_.likely_tokens() / 2 + 1) * copies));
   for (std::int64_t k = 0; k < header.entries; ++k) {
     const std::string_view first = tokens_.next();
     if (first.empty()) fail_truncated(header, k);
@@ -313,18 +310,7 @@ Sparse<double> Reader::coordinate(const MatrixMarketHeader& header) {
 
 bool is_matrix_market_path(const std::string& path) { return has_ending(path, ".mtx") || has_ending(path, ".mtx.gz"); }
 
-MatrixMarketHeader read_matrix_market_header(const std::string& path) {
-  // Comments may be long: grow until the size line is inside.
-  for (std::size_t limit = std::size_t{1} << 16;; limit *= 16) {
-    Reader reader(path, limit);
-    try {
-      const MatrixMarketHeader header = reader.header();
-      if (reader.whole(limit) || reader.bytes_left() > 0) return header;
-    } catch (const Error&) {
-      if (reader.whole(limit)) throw;
-    }
-  }
-}
+MatrixMarketHeader read_matrix_market_header(const std::string& path) { return Reader(path).header(); }
 
 MatrixMarket read_matrix_market(const std::string& path) {
   Reader reader(path);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <io/matrix.hpp>
 
@@ -42,6 +43,8 @@ MatrixMarket read_matrix_market(const std::string& path);
 /// Array format, real, general; a path that ends in .gz is compressed. Values survive the round trip exactly.
 void write_matrix_market(const std::string& path, MatrixView<const double> a);
 void write_matrix_market(const std::string& path, MatrixView<const float> a);
+/// Array format, integer, general: one column.
+void write_matrix_market(const std::string& path, const std::vector<std::int64_t>& a);
 /// Coordinate format, real, general.
 void write_matrix_market(const std::string& path, const Sparse<double>& a);
 void write_matrix_market(const std::string& path, const Sparse<float>& a);

@@ -58,7 +58,7 @@ class TextWriter {
       unsigned char out[1 << 14];
       stream_.next_out = out;
       stream_.avail_out = sizeof(out);
-      deflate(&stream_, flush);
+      if (deflate(&stream_, flush) == Z_STREAM_ERROR) fail(path_, "cannot write: zlib reports a stream error");
       file_.write(out, sizeof(out) - stream_.avail_out);
     } while (stream_.avail_out == 0);
   }
@@ -77,7 +77,7 @@ void write_array(const std::string& path, MatrixView<const T> a) {
   out.text("%%MatrixMarket matrix array real general\n");
   out.line(a.rows, a.cols);
   const bool by_columns = a.layout == Layout::column_major;
-  for (Index j = 0; j < a.cols; ++j) {
+  for (Index j = 0; a.rows > 0 && j < a.cols; ++j) {
     for (Index i = 0; i < a.rows; ++i) out.line(a.data[by_columns ? i + j * a.ld : i * a.ld + j]);
   }
   out.commit();
@@ -98,6 +98,13 @@ void write_coordinate(const std::string& path, const Sparse<T>& a) {
 
 void write_matrix_market(const std::string& path, MatrixView<const double> a) { write_array(path, a); }
 void write_matrix_market(const std::string& path, MatrixView<const float> a) { write_array(path, a); }
+void write_matrix_market(const std::string& path, const std::vector<std::int64_t>& a) {
+  TextWriter out(path);
+  out.text("%%MatrixMarket matrix array integer general\n");
+  out.line(a.size(), 1);
+  for (const std::int64_t value : a) out.line(value);
+  out.commit();
+}
 void write_matrix_market(const std::string& path, const Sparse<double>& a) { write_coordinate(path, a); }
 void write_matrix_market(const std::string& path, const Sparse<float>& a) { write_coordinate(path, a); }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a .npy file: "\x93NUMPY", major, minor, header length (2 bytes in version 1, 4 later), then a
 // Python dictionary {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), } padded with blanks to a newline.
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -12,6 +9,7 @@
 #include <type_traits>
 
 #include <io/file_error.hpp>
+#include <io/image.hpp>
 #include <io/npy.hpp>
 #include <io/partial_file.hpp>
 
@@ -20,20 +18,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are read and written as little-endian");
 
-struct Close {
-  void operator()(std::FILE* f) const { std::fclose(f); }
-};
-using File = std::unique_ptr<std::FILE, Close>;
-
-File open_file(const std::string& path, std::int64_t& bytes) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) fail(path, "cannot read: ", system_reason());
-  if (S_ISDIR(status.st_mode)) fail(path, "cannot read: it is a directory");
-  File file(std::fopen(path.c_str(), "rbe"));
-  if (!file) fail(path, "cannot read: ", system_reason());
-  bytes = status.st_size;
-  return file;
-}
+/// NumPy pads headers to some 128 bytes; a structured type may take more.
+constexpr std::int64_t most_header_bytes = 1 << 20;
 
 void read_bytes(const std::string& path, std::FILE* file, void* to, std::size_t count) {
   const std::size_t got = std::fread(to, 1, count, file);
@@ -52,26 +38,33 @@ std::string_view dictionary_value(const std::string& path, std::string_view text
   return text.substr(at);
 }
 
+struct NamedType {
+  std::string_view name;
+  NpyType type;
+  int bytes;
+};
+constexpr NamedType types[] = {{"b1", NpyType::b1, 1}, {"i1", NpyType::i1, 1}, {"u1", NpyType::u1, 1},
+                               {"i2", NpyType::i2, 2}, {"u2", NpyType::u2, 2}, {"i4", NpyType::i4, 4},
+                               {"u4", NpyType::u4, 4}, {"i8", NpyType::i8, 8}, {"u8", NpyType::u8, 8},
+                               {"f2", NpyType::f2, 2}, {"f4", NpyType::f4, 4}, {"f8", NpyType::f8, 8}};
+
 void parse_type(const std::string& path, std::string_view value, NpyHeader& header) {
   if (value.front() != '\'' && value.front() != '"') {
-    fail(path, "unsupported dtype: a structured .npy array (only <f4, <f8, u1, <i4 and <i8 are read)");
+    fail(path, "unsupported dtype: a structured .npy array (only numbers and bool are read)");
   }
   const std::string_view descr = value.substr(1, value.find(value.front(), 1) - 1);
-  struct Known {
-    std::string_view name;
-    NpyType type;
-    int bytes;
-  };
-  constexpr Known known[] = {{"<f8", NpyType::f8, 8}, {"<f4", NpyType::f4, 4}, {"|u1", NpyType::u1, 1},
-                             {"<u1", NpyType::u1, 1}, {"<i4", NpyType::i4, 4}, {"<i8", NpyType::i8, 8}};
-  for (const Known& k : known) {
-    if (k.name != descr) continue;
-    header.type = k.type;
-    header.item_bytes = k.bytes;
+  const std::string_view name = descr.substr(std::min<std::size_t>(1, descr.size()));
+  const auto known =
+      std::find_if(std::begin(types), std::end(types), [&](const NamedType& t) { return t.name == name; });
+  if (known != std::end(types) && std::string_view("<>|=").find(descr.front()) != std::string_view::npos) {
+    header.type = known->type;
+    header.item_bytes = known->bytes;
+    header.big_endian = descr.front() == '>';
     return;
   }
-  if (descr.size() > 1 && descr[1] == 'c') fail(path, "complex matrices are not yet supported (dtype '", descr, "')");
-  fail(path, "unsupported dtype '", descr, "' (only <f4, <f8, u1, <i4 and <i8 are read)");
+  if (name.starts_with('c')) fail(path, "complex matrices are not yet supported (dtype '", descr, "')");
+  fail(path, "unsupported dtype '", descr,
+       "' (bool, integers up to 64 bits and floats of 16, 32 and 64 bits are read)");
 }
 
 void parse_shape(const std::string& path, std::string_view value, NpyHeader& header) {
@@ -79,7 +72,6 @@ void parse_shape(const std::string& path, std::string_view value, NpyHeader& hea
   if (value.front() != '(' || close == std::string_view::npos) fail(path, "malformed .npy header: shape is no tuple");
   const char* at = value.data() + 1;
   const char* end = value.data() + close;
-  header.count = 1;
   while (at != end) {
     if (*at == ' ' || *at == ',' || *at == 'L') {
       ++at;
@@ -90,12 +82,16 @@ void parse_shape(const std::string& path, std::string_view value, NpyHeader& hea
     if (code != std::errc() || extent < 0) {
       fail(path, "malformed .npy header: bad shape ", value.substr(0, close + 1));
     }
-    if (extent > 0 && header.count > std::numeric_limits<std::int64_t>::max() / 8 / extent) {
+    header.shape.push_back(extent);
+    at = next;
+  }
+  header.count = 1;
+  for (const std::int64_t extent : header.shape) header.count = extent == 0 ? 0 : header.count;
+  for (const std::int64_t extent : header.shape) {
+    if (header.count > 0 && header.count > std::numeric_limits<std::int64_t>::max() / 8 / extent) {
       fail(path, "the shape ", value.substr(0, close + 1), " overflows");
     }
-    header.shape.push_back(extent);
     header.count *= extent;
-    at = next;
   }
 }
 
@@ -113,6 +109,7 @@ NpyHeader read_header(const std::string& path, std::FILE* file, std::int64_t fil
       length[0] + (length[1] << 8) + (std::int64_t{length[2]} << 16) + (std::int64_t{length[3]} << 24);
   NpyHeader header;
   header.data_offset = 8 + length_bytes + header_bytes;
+  if (header_bytes > most_header_bytes) fail(path, "malformed .npy header: it claims ", header_bytes, " bytes");
   if (header.data_offset > file_bytes) {
     fail(path, "truncated: expected a header of ", header.data_offset, " bytes, found ", file_bytes);
   }
@@ -126,29 +123,64 @@ NpyHeader read_header(const std::string& path, std::FILE* file, std::int64_t fil
   }
   header.fortran_order = order.starts_with("True");
   parse_shape(path, dictionary_value(path, text, "shape"), header);
+  for (const std::int64_t extent : header.shape) {
+    if (is_nearly_empty(extent, 0, header.count)) {
+      fail(path, "an array without values is ", extent, " long: at most ", most_empty, " are read");
+    }
+  }
   const std::int64_t expected = header.count * header.item_bytes;
   const std::int64_t found = file_bytes - header.data_offset;
   if (found < expected) fail(path, "truncated: expected ", expected, " bytes of data, found ", found);
   return header;
 }
 
+/// IEEE 754 binary16; every value is a float.
+struct Half {
+  std::uint16_t bits;
+  explicit operator double() const {
+    const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
+    double value = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+    if (exponent == 31) {
+      value = fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    }
+    return (bits & 0x8000) != 0 ? -value : value;
+  }
+  explicit operator float() const { return static_cast<float>(static_cast<double>(*this)); }
+};
+
+/// A bool is 1 for every byte but 0.
+struct Bool {
+  std::uint8_t byte;
+  explicit operator double() const { return byte != 0; }
+  explicit operator float() const { return byte != 0; }
+};
+
 template <class From, class To>
-void convert(const unsigned char* bytes, std::int64_t count, To* out) {
+void convert(const unsigned char* bytes, bool big_endian, std::int64_t count, To* out) {
   for (std::int64_t k = 0; k < count; ++k) {
-    From value;
-    std::memcpy(&value, bytes + k * static_cast<std::int64_t>(sizeof(From)), sizeof(From));
-    out[k] = static_cast<To>(value);
+    unsigned char item[sizeof(From)];
+    std::memcpy(item, bytes + k * static_cast<std::int64_t>(sizeof(From)), sizeof(From));
+    if (big_endian) std::reverse(item, item + sizeof(From));
+    out[k] = static_cast<To>(std::bit_cast<From>(item));
   }
 }
 
 template <class To>
-void convert(NpyType type, const unsigned char* bytes, std::int64_t count, To* out) {
-  switch (type) {
-    case NpyType::f4: return convert<float>(bytes, count, out);
-    case NpyType::f8: return convert<double>(bytes, count, out);
-    case NpyType::u1: return convert<std::uint8_t>(bytes, count, out);
-    case NpyType::i4: return convert<std::int32_t>(bytes, count, out);
-    case NpyType::i8: return convert<std::int64_t>(bytes, count, out);
+void convert(const NpyHeader& header, const unsigned char* bytes, std::int64_t count, To* out) {
+  const bool big = header.big_endian;
+  switch (header.type) {
+    case NpyType::b1: return convert<Bool>(bytes, big, count, out);
+    case NpyType::i1: return convert<std::int8_t>(bytes, big, count, out);
+    case NpyType::u1: return convert<std::uint8_t>(bytes, big, count, out);
+    case NpyType::i2: return convert<std::int16_t>(bytes, big, count, out);
+    case NpyType::u2: return convert<std::uint16_t>(bytes, big, count, out);
+    case NpyType::i4: return convert<std::int32_t>(bytes, big, count, out);
+    case NpyType::u4: return convert<std::uint32_t>(bytes, big, count, out);
+    case NpyType::i8: return convert<std::int64_t>(bytes, big, count, out);
+    case NpyType::u8: return convert<std::uint64_t>(bytes, big, count, out);
+    case NpyType::f2: return convert<Half>(bytes, big, count, out);
+    case NpyType::f4: return convert<float>(bytes, big, count, out);
+    case NpyType::f8: return convert<double>(bytes, big, count, out);
   }
 }
 
@@ -166,7 +198,7 @@ void read_values(const std::string& path, std::FILE* file, const NpyHeader& head
     const std::int64_t count = std::min(piece, header.count - at);
     bytes.resize(static_cast<std::size_t>(count * header.item_bytes));
     read_bytes(path, file, bytes.data(), bytes.size());
-    convert(header.type, bytes.data(), count, values.data() + at);
+    convert(header, bytes.data(), count, values.data() + at);
   }
 }
 
@@ -185,21 +217,25 @@ std::vector<T> transposed(const std::vector<T>& row_major, std::int64_t rows, st
   return result;
 }
 
-template <class T>
-void write_array(const std::string& path, MatrixView<const T> a) {
-  detail::check(a.data != nullptr || a.rows == 0 || a.cols == 0, ErrorCode::invalid_argument, "write_npy: ", path,
-                ": the matrix must be in host memory");
-  std::string text =
-      detail::concat("{'descr': '<f", sizeof(T), "', 'fortran_order': True, 'shape': (", a.rows, ", ", a.cols, "), }");
+void write_header(PartialFile& file, std::string text) {
   constexpr std::size_t preamble = 10;  // magic, version 1.0, 2 bytes of length; data begins at a multiple of 64
   text.append(63 - (preamble + text.size()) % 64, ' ');
   text += '\n';
-  PartialFile file(path);
   file.write(std::string_view("\x93NUMPY\x01\x00", 8));
   const unsigned char length[2] = {static_cast<unsigned char>(text.size() & 255),
                                    static_cast<unsigned char>(text.size() >> 8)};
   file.write(length, 2);
   file.write(text);
+}
+
+template <class T>
+void write_array(const std::string& path, MatrixView<const T> a) {
+  detail::check(a.data != nullptr || a.rows == 0 || a.cols == 0, ErrorCode::invalid_argument, "write_npy: ", path,
+                ": the matrix must be in host memory");
+  PartialFile file(path);
+  write_header(file, detail::concat("{'descr': '<f", sizeof(T), "', 'fortran_order': True, 'shape': (", a.rows, ", ",
+                                    a.cols, "), }"));
+  if (a.rows == 0) return file.commit();
   std::vector<T> column(static_cast<std::size_t>(a.layout == Layout::row_major ? a.rows : 0));
   for (Index j = 0; j < a.cols; ++j) {
     const T* from = a.data + j * a.ld;
@@ -216,14 +252,14 @@ void write_array(const std::string& path, MatrixView<const T> a) {
 
 NpyHeader read_npy_header(const std::string& path) {
   std::int64_t bytes = 0;
-  const File file = open_file(path, bytes);
+  const File file = open_input(path, bytes);
   return read_header(path, file.get(), bytes);
 }
 
 template <class T>
 Dense<T> read_npy(const std::string& path) {
   std::int64_t bytes = 0;
-  const File file = open_file(path, bytes);
+  const File file = open_input(path, bytes);
   const NpyHeader header = read_header(path, file.get(), bytes);
   if (header.shape.size() != 1 && header.shape.size() != 2) {
     fail(path, "expected a matrix or a vector, found an array of ", header.shape.size(), " dimensions");
@@ -241,42 +277,85 @@ template Dense<double> read_npy<double>(const std::string&);
 void write_npy(const std::string& path, MatrixView<const float> a) { write_array(path, a); }
 void write_npy(const std::string& path, MatrixView<const double> a) { write_array(path, a); }
 
+void write_npy(const std::string& path, const std::vector<std::int64_t>& a) {
+  PartialFile file(path);
+  write_header(file, detail::concat("{'descr': '<i8', 'fortran_order': False, 'shape': (", a.size(), ",), }"));
+  file.write(a.data(), a.size() * sizeof(std::int64_t));
+  file.commit();
+}
+
 NpyFrames::NpyFrames(const std::string& path) : path_(path) {
   std::int64_t bytes = 0;
-  file_.reset(open_file(path, bytes).release());
+  file_ = open_input(path, bytes);
   header_ = read_header(path, file_.get(), bytes);
   if (header_.shape.size() != 3) {
     fail(path, "a video must be an array of frames x height x width, found ", header_.shape.size(), " dimensions");
   }
   if (header_.count == 0) fail(path, "the array of ", frames(), " x ", height(), " x ", width(), " holds no frame");
-  if (height() > 1 << 20 || width() > 1 << 20) {
-    fail(path, "frames of ", width(), " x ", height(), " pixels are larger than 1048576 on a side");
+  check_image_size(path, width(), height());
+  if (header_.fortran_order) {
+    bytes_.resize(static_cast<std::size_t>(header_.count * header_.item_bytes));
+    read_bytes(path_, file_.get(), bytes_.data(), bytes_.size());
   }
-  if (!header_.fortran_order) return;
-  bytes_.resize(static_cast<std::size_t>(header_.count * header_.item_bytes));
+  choose_scale();
+}
+
+/// Makes value(k, ...) readable.
+void NpyFrames::load(std::int64_t k) {
+  if (header_.fortran_order) return;
+  const std::int64_t frame_bytes = height() * width() * header_.item_bytes;
+  bytes_.resize(static_cast<std::size_t>(frame_bytes));
+  if (::fseeko(file_.get(), static_cast<off_t>(header_.data_offset + k * frame_bytes), SEEK_SET) != 0) {
+    fail_by_system(path_, "cannot read");
+  }
   read_bytes(path_, file_.get(), bytes_.data(), bytes_.size());
 }
 
-void NpyFrames::read(std::int64_t k, std::uint8_t* frame) {
-  const std::int64_t pixels = height() * width();
-  const std::int64_t item = header_.item_bytes;
-  if (!header_.fortran_order) {
-    bytes_.resize(static_cast<std::size_t>(pixels * item));
-    if (::fseeko(file_.get(), static_cast<off_t>(header_.data_offset + k * pixels * item), SEEK_SET) != 0) {
-      fail(path_, "cannot read: ", system_reason());
-    }
-    read_bytes(path_, file_.get(), bytes_.data(), bytes_.size());
+double NpyFrames::value(std::int64_t k, std::int64_t pixel) const {
+  // Fortran order: the frame index runs fastest, then the row.
+  const std::int64_t at =
+      header_.fortran_order ? k + frames() * (pixel / width() + height() * (pixel % width())) : pixel;
+  double result = 0;
+  convert(header_, bytes_.data() + at * header_.item_bytes, 1, &result);
+  return result;
+}
+
+/// Reads the whole array once, unless its type alone tells the range.
+void NpyFrames::choose_scale() {
+  if (header_.type == NpyType::u1) return;
+  if (header_.type == NpyType::b1) {
+    scale_ = 255;
+    note_ = "bool: true is gray level 255";
+    return;
   }
-  for (std::int64_t p = 0; p < pixels; ++p) {
-    // Fortran order: the frame index runs fastest, then the row.
-    const std::int64_t at = header_.fortran_order ? k + frames() * (p / width() + height() * (p % width())) : p;
-    double level = 0;
-    convert(header_.type, bytes_.data() + at * item, 1, &level);
+  double least = 0, most = 0;
+  for (std::int64_t k = 0; k < frames(); ++k) {
+    load(k);
+    for (std::int64_t p = 0; p < height() * width(); ++p) {
+      const double level = value(k, p);
+      if (!std::isfinite(level)) continue;  // read() names it
+      least = std::min(least, level);
+      most = std::max(most, level);
+    }
+  }
+  const bool floating = header_.type == NpyType::f2 || header_.type == NpyType::f4 || header_.type == NpyType::f8;
+  if (floating && least >= 0 && most > 0 && most <= 1) {
+    scale_ = 255;
+    note_ = "values in [0, 1]: scaled by 255";
+  } else if (least < 0 || most > 255) {
+    note_ = detail::concat("values from ", least, " to ", most, ": clamped to the gray levels 0..255");
+  }
+}
+
+void NpyFrames::read(std::int64_t k, std::uint8_t* frame) {
+  load(k);
+  for (std::int64_t p = 0; p < height() * width(); ++p) {
+    const double level = value(k, p);
     if (!std::isfinite(level)) {
       throw Error(ErrorCode::not_finite,
                   detail::concat(path_, ": ", level, " at frame ", k, ", row ", p / width(), ", column ", p % width()));
     }
-    frame[p] = static_cast<std::uint8_t>(std::lround(std::clamp(level, 0.0, 255.0)));
+    frame[p] = static_cast<std::uint8_t>(std::lround(std::clamp(scale_ * level, 0.0, 255.0)));
   }
 }
 

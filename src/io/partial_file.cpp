@@ -34,6 +34,16 @@ void forget(const char* name) {
   }
 }
 
+/// Where the file cannot even be opened.
+[[noreturn]] void refuse(const std::string& path, const std::string& reason) {
+  fail(path == "-" ? "standard output" : path, "cannot write: ", reason);
+}
+
+/// Where writing stops.
+[[noreturn]] void stop(const std::string& path) {
+  throw WriteError(detail::concat(path == "-" ? "standard output" : path, ": cannot write: ", system_reason()));
+}
+
 /// The path with symbolic links followed when it exists, else the path itself.
 std::string resolve_links(const std::string& path) {
   char* resolved = ::realpath(path.c_str(), nullptr);
@@ -46,18 +56,24 @@ std::string resolve_links(const std::string& path) {
 }  // namespace
 
 PartialFile::PartialFile(const std::string& path) : path_(path), target_(resolve_links(path)) {
+  if (path == "-") {
+    target_ = partial_ = path;
+    fd_ = ::dup(STDOUT_FILENO);
+    if (fd_ < 0) refuse(path_, system_reason());
+    return;
+  }
   struct stat old {};
   const bool exists = ::stat(target_.c_str(), &old) == 0;
-  if (exists && S_ISDIR(old.st_mode)) fail(path_, "cannot write: it is a directory");
+  if (exists && S_ISDIR(old.st_mode)) refuse(path_, "it is a directory");
   // A rename would get past a read-only mark that its owner put there on purpose.
-  if (exists && ::access(target_.c_str(), W_OK) != 0) fail(path_, "cannot write: ", system_reason());
+  if (exists && ::access(target_.c_str(), W_OK) != 0) refuse(path_, system_reason());
   const bool direct = exists && !S_ISREG(old.st_mode);
   partial_ = direct ? target_ : detail::concat(target_, ".partial-", ::getpid());
   if (!direct) remember(partial_.c_str());
   fd_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (direct ? 0 : O_TRUNC), 0666);
   if (fd_ < 0) {
     forget(partial_.c_str());
-    fail(path_, "cannot write: ", system_reason());
+    refuse(path_, system_reason());
   }
   if (exists && !direct) (void)!::fchmod(fd_, old.st_mode & 07777);  // the old file's mode is a courtesy
 }
@@ -84,7 +100,7 @@ void PartialFile::flush() {
   while (done < buffer_.size()) {
     const ssize_t written = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path_, "cannot write: ", system_reason());
+    if (written < 0) stop(path_);
     done += static_cast<std::size_t>(written);
   }
   buffer_.clear();
@@ -94,14 +110,17 @@ void PartialFile::close() {
   const int fd = fd_;
   fd_ = -1;
   // Network file systems report a full disk only here.
-  if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) fail(path_, "cannot write: ", system_reason());
+  if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) stop(path_);
 }
 
 void PartialFile::commit() {
   flush();
+  // A failing disk is found out before the old file goes; file systems that cannot synchronize say so in other codes.
+  const bool synced = partial_ == target_ || ::fsync(fd_) == 0;
+  if (!synced && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) stop(path_);
   close();
   if (partial_ != target_ && ::rename(partial_.c_str(), target_.c_str()) != 0) {
-    fail(path_, "cannot write: ", system_reason());
+    stop(path_);
   }
   committed_ = true;
 }

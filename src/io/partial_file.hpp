@@ -10,7 +10,8 @@ namespace qrane::io {
 /// A file under construction at PATH.partial-PID.
 ///
 /// A symbolic link is followed, so that the link stays; what exists and is no regular file (/dev/null, a fifo) is
-/// written directly, since a rename would replace it. Faults are Error{file} naming PATH and the reason.
+/// written directly, since a rename would replace it; "-" is standard output. Faults are Error{file} naming PATH and
+/// the reason.
 class PartialFile {
  public:
   explicit PartialFile(const std::string& path);
@@ -22,11 +23,12 @@ class PartialFile {
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// For another program that writes the file: the name to write to.
   const std::string& writable_path() const { return partial_; }
+  /// What was written is in the file.
+  void flush();
   /// Closes and renames. Without it the destructor removes what was written.
   void commit();
 
  private:
-  void flush();
   void close();
 
   std::string path_;     ///< as the caller named it, for messages

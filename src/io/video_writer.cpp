@@ -26,17 +26,18 @@ std::vector<std::string> encoder_arguments() {
     return output_of({"ffmpeg", "-hide_banner", "-v", "error", "-encoders"}, status, words).find(" libx264 ") !=
            std::string::npos;
   }();
-  if (have_h264) return {"-c:v", "libx264", "-preset", "veryfast", "-crf", "18"};
+  if (have_h264) return {"-c:v", "libx264", "-preset", "veryfast", "-crf", "18", "-bf", "0"};
   return {"-c:v", "mpeg4", "-q:v", "2"};
 }
 
 std::vector<std::string> arguments_for(const std::string& container, int width, int height, double frame_rate,
-                                       const std::string& target) {
+                                       int channels, const std::string& target) {
   char rate[32];
   std::snprintf(rate, sizeof(rate), "%.9g", frame_rate);
   std::vector<std::string> arguments = {"ffmpeg", "-y", "-nostdin", "-v", "error"};
+  const char* const format = channels == 3 ? "rgb24" : "gray";
   const std::string size = detail::concat(width, "x", height);
-  arguments.insert(arguments.end(), {"-f", "rawvideo", "-pix_fmt", "gray", "-s", size, "-r", rate, "-i", "pipe:0"});
+  arguments.insert(arguments.end(), {"-f", "rawvideo", "-pix_fmt", format, "-s", size, "-r", rate, "-i", "pipe:0"});
   // Chroma is halved in both directions, so the encoders want even sizes.
   if (width % 2 != 0 || height % 2 != 0) {
     arguments.insert(arguments.end(), {"-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2"});
@@ -50,16 +51,17 @@ std::vector<std::string> arguments_for(const std::string& container, int width, 
 }  // namespace
 
 struct VideoWriter::State {
-  State(const std::string& path_, const std::string& container, int width, int height, double frame_rate)
+  State(const std::string& path_, const std::string& container, int width, int height, double frame_rate, int channels)
       : path(path_),
-        frame_bytes(static_cast<std::size_t>(width) * static_cast<std::size_t>(height)),
+        frame_bytes(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) *
+                    static_cast<std::size_t>(channels)),
         file(path_),
-        ffmpeg(arguments_for(container, width, height, frame_rate, file.writable_path()),
+        ffmpeg(arguments_for(container, width, height, frame_rate, channels, file.writable_path()),
                ChildProcess::Direction::write) {}
 
   [[noreturn]] void fail_encoder() {
     ffmpeg.wait();
-    fail(path, "cannot write: the encoder stopped (ffmpeg: ", ffmpeg.last_words(), ")");
+    throw WriteError(detail::concat(path, ": cannot write: the encoder stopped (ffmpeg: ", ffmpeg.last_words(), ")"));
   }
 
   std::string path;
@@ -69,12 +71,14 @@ struct VideoWriter::State {
   ChildProcess ffmpeg;
 };
 
-VideoWriter::VideoWriter(const std::string& path, int width, int height, double frame_rate) {
+VideoWriter::VideoWriter(const std::string& path, int width, int height, double frame_rate, int channels) {
   detail::check(width > 0 && height > 0, ErrorCode::invalid_argument, "VideoWriter: ", path, ": frames of ", width,
                 " x ", height, " pixels");
   detail::check(std::isfinite(frame_rate) && frame_rate > 0, ErrorCode::invalid_argument, "VideoWriter: ", path,
                 ": frame rate ", frame_rate);
-  state_ = std::make_unique<State>(path, container_of(path), width, height, frame_rate);
+  detail::check(channels == 1 || channels == 3, ErrorCode::invalid_argument, "VideoWriter: ", path,
+                ": channels must be 1 or 3, not ", channels);
+  state_ = std::make_unique<State>(path, container_of(path), width, height, frame_rate, channels);
 }
 
 VideoWriter::~VideoWriter() = default;
@@ -94,6 +98,21 @@ void VideoWriter::finish() {
   if (state_->ffmpeg.wait() != 0) state_->fail_encoder();
   state_->file.commit();
   state_.reset();
+}
+
+void join_videos(const std::vector<std::string>& names, const std::string& path) {
+  PartialFile file(path);
+  PartialFile list(path + ".list");  // never committed: it goes with this function
+  list.write("ffconcat version 1.0\n");
+  for (const std::string& name : names) list.write("file '" + name + "'\n");
+  list.flush();
+  int status = 0;
+  std::string words;
+  output_of({"ffmpeg", "-y", "-nostdin", "-v", "error", "-f", "concat", "-safe", "0", "-i",
+             "file:" + list.writable_path(), "-c", "copy", "-f", container_of(path), "file:" + file.writable_path()},
+            status, words);
+  if (status != 0) throw WriteError(detail::concat(path, ": cannot write (ffmpeg: ", words, ")"));
+  file.commit();
 }
 
 bool have_ffmpeg() {

@@ -41,8 +41,14 @@ struct OpenCL {
   template <class T>
   using Pointer = opencl::Pointer<T>;
   using Queue = opencl::Queue;
+  static constexpr bool has_side = false;      // Queue::side() and lane() are queues of their own
+  static constexpr bool records = false;       // Queue::recorded() keeps work
+  static constexpr bool reaches_host = false;  // kernels read and write Queue::allocate_host's memory
+  template <class T>
+  static Pointer<T> from_host(T*) {
+    return {};
+  }
   /// Sums of float are rounded to nearest, so that updates of float need no double (see cuda/cuda.hpp).
-  static constexpr bool has_side = false;  // Queue::side() is a queue of its own
   static constexpr bool float_sums_lean = false;
 };
 

@@ -33,12 +33,9 @@ void check_shape(Index rows, Index cols, Index count, int scalar_bytes) {
   check(count >= 0, code, "the batch's count must not be negative, got ", count);
   check(rows <= std::numeric_limits<std::int32_t>::max(), code, "rows must be below 2^31, got ", rows);
   check(count <= std::numeric_limits<std::int32_t>::max(), code, "the batch's count must be below 2^31, got ", count);
-  const Index most = std::numeric_limits<Index>::max() / 16 / scalar_bytes;
-  Index elements = std::max<Index>(rows, 1);
-  for (Index factor : {std::max<Index>(cols, 1), std::max<Index>(count, 1)}) {
-    check(elements <= most / factor, code, "rows x cols x count overflows: ", rows, " x ", cols, " x ", count);
-    elements *= factor;
-  }
+  check(backend::addressable(std::max<Index>(rows, 1), std::max<Index>(cols, 1), std::max<Index>(count, 1),
+                             static_cast<std::size_t>(scalar_bytes)),
+        code, "rows x cols x count overflows: ", rows, " x ", cols, " x ", count);
 }
 
 struct Choice {

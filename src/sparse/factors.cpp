@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values, scaling, tolerance.
+// Values, scaling, tolerance; R and the orders of rows and columns.
 #include "sparse/factors.hpp"
 
 #include <cmath>
@@ -11,8 +11,6 @@
 namespace qrane::sparse {
 
 namespace {
-
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 /// The power of two that brings a column whose squares could overflow or underflow to about 1; 0 means "leave".
 template <class T>
@@ -29,8 +27,8 @@ Factors<T>::Factors(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
     : symbolic_(std::move(symbolic)), options_(options) {
   const Symbolic& s = *symbolic_;
   try {
-    values_.resize(at(s.entries));
-    column_sizes_.resize(at(s.cols));
+    values_.resize(s.entries);
+    column_sizes_.resize(s.cols);
     stored_.resize(s.fronts.size());
     dropped_.resize(s.fronts.size());
     r_begin_.resize(s.fronts.size() + 1);
@@ -62,39 +60,39 @@ bool Factors<T>::prepare_values(const T* user_values) {
   for (ColumnSize& size : column_sizes_) size = {};
   const auto each = [&](auto visit) {  // visit(value, column)
     s.for_each_row([&](Index, Index first, Index last, auto column) {
-      for (Index p = first; p < last; ++p) visit(values_[at(p)], column(p));
+      for (Index p = first; p < last; ++p) visit(values_[p], column(p));
     });
   };
   each([&](T value, Index k) {
     const double v = static_cast<double>(value);
-    ColumnSize& size = column_sizes_[at(k)];
+    ColumnSize& size = column_sizes_[k];
     size.largest = std::max(size.largest, std::abs(v));
     size.squares += v * v;  // good where the column needs no scaling
   });
   exponents_.clear();
   double largest_squares = 0;
   for (Index k = 0; k < s.cols; ++k) {
-    ColumnSize& size = column_sizes_[at(k)];
+    ColumnSize& size = column_sizes_[k];
     const int e = scaling_exponent<T>(size.largest);
     if (e == 0) {
       largest_squares = std::max(largest_squares, size.squares);
       continue;
     }
-    if (exponents_.empty()) exponents_.assign(at(s.cols), 0);
-    exponents_[at(k)] = e;
+    if (exponents_.empty()) exponents_.assign(s.cols, 0);
+    exponents_[k] = e;
     size.squares = 0;
   }
   double largest = std::sqrt(largest_squares);  // norm of a column
   if (!exponents_.empty()) {
     each([&](T& value, Index k) {
-      const int e = exponents_[at(k)];
+      const int e = exponents_[k];
       if (e == 0) return;
       value = std::ldexp(value, e);
-      column_sizes_[at(k)].squares += static_cast<double>(value) * static_cast<double>(value);
+      column_sizes_[k].squares += static_cast<double>(value) * static_cast<double>(value);
     });
     for (Index k = 0; k < s.cols; ++k)
-      if (exponents_[at(k)] != 0)
-        largest = std::max(largest, std::ldexp(std::sqrt(column_sizes_[at(k)].squares), -exponents_[at(k)]));
+      if (exponents_[k] != 0)
+        largest = std::max(largest, std::ldexp(std::sqrt(column_sizes_[k].squares), -exponents_[k]));
   }
   const double eps = std::numeric_limits<T>::epsilon();
   tolerance_ = options_.tolerance;
@@ -113,10 +111,88 @@ bool Factors<T>::singletons_fit() const {
   if (!options_.detect_rank) return true;
   const Symbolic& s = *symbolic_;
   for (Index k = 0; k < s.singletons; ++k) {
-    const double pivot = std::abs(static_cast<double>(values_[at(s.row_begin[at(k)])]));
-    if (std::ldexp(pivot, exponents_.empty() ? 0 : -exponents_[at(k)]) <= tolerance_) return false;
+    const double pivot = std::abs(static_cast<double>(values_[s.row_begin[k]]));
+    if (std::ldexp(pivot, exponents_.empty() ? 0 : -exponents_[k]) <= tolerance_) return false;
   }
   return true;
+}
+
+/// Positions of the permuted columns in permutation().
+template <class T>
+std::vector<Index> Factors<T>::positions() const {
+  const Symbolic& s = *symbolic_;
+  std::vector<Index> position(s.cols, -1);
+  Index next = 0;
+  for (Index k = 0; k < s.singletons; ++k) position[k] = next++;
+  for (std::size_t f = 0; f < s.fronts.size(); ++f)
+    for (Index j = 0; j < s.fronts[f].pivots; ++j)
+      if (stored_[f].is_live(j)) position[s.fronts[f].first_col + j] = next++;
+  for (Index& p : position)
+    if (p < 0) p = next++;
+  return position;
+}
+
+template <class T>
+std::vector<Index> Factors<T>::permutation() const {
+  const std::vector<Index> position = positions();
+  std::vector<Index> columns(position.size());
+  for (std::size_t k = 0; k < position.size(); ++k) columns[position[k]] = symbolic_->col_perm[k];
+  return columns;
+}
+
+/// visit(row of R, permuted column, value as it is stored), rows ascending.
+template <class T>
+template <class Visit>
+void Factors<T>::for_r(Visit visit) const {
+  const Symbolic& s = *symbolic_;
+  for (Index k = 0; k < s.singletons; ++k)
+    for (Index p = s.row_begin[k]; p < s.row_begin[k + 1]; ++p) visit(k, s.singleton_cols[p], values_[p]);
+  for (std::size_t f = 0; f < s.fronts.size(); ++f) {
+    const Front& shape = s.fronts[f];
+    const StoredFront<T>& front = stored_[f];
+    const T* r = front.r;
+    for (Index j = 0; j < shape.cols; ++j) {
+      const Index count = front.height(j, shape.pivots);
+      const Index column = s.front_cols[shape.cols_begin + j];
+      for (Index i = 0; i < count; ++i) visit(r_begin_[f] + i, column, r[i]);
+      r += front.stride(j, shape.pivots);
+    }
+  }
+}
+
+template <class T>
+SparseMatrix<T> Factors<T>::r() const {
+  const std::vector<Index> position = positions();
+  SparseMatrix<T> r;
+  r.rows = rank_;
+  r.cols = symbolic_->cols;
+  r.pointers.assign(r.cols + 1, 0);
+  for_r([&](Index, Index column, T value) { r.pointers[position[column] + 1] += value != T(0); });
+  for (Index k = 0; k < r.cols; ++k) r.pointers[k + 1] += r.pointers[k];
+  r.row_indices.resize(r.pointers.back());
+  r.values.resize(r.pointers.back());
+  std::vector<Index> next(r.pointers.begin(), r.pointers.end() - 1);
+  for_r([&](Index row, Index column, T value) {
+    if (value == T(0)) return;
+    const Index p = next[position[column]]++;
+    r.row_indices[p] = row;
+    r.values[p] = unscaled(value, column);
+  });
+  return r;
+}
+
+template <class T>
+std::vector<Index> Factors<T>::q_rows() const {
+  const Symbolic& s = *symbolic_;
+  std::vector<Index> order;
+  order.reserve(s.rows);
+  for (Index k = 0; k < s.singletons; ++k) order.push_back(k);
+  for (const StoredFront<T>& front : stored_) order.insert(order.end(), front.row_ids, front.row_ids + front.r_rows);
+  std::vector<char> taken(s.rows, 0);
+  for (const Index row : order) taken[row] = 1;
+  for (Index k = 0; k < s.rows; ++k)
+    if (!taken[k]) order.push_back(k);
+  return order;
 }
 
 template class Factors<float>;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -15,8 +16,8 @@
 #include <qrane/context.hpp>
 
 #include "sparse/analysis/symbolic.hpp"
-#include "sparse/device/uses.hpp"
 #include "sparse/progress.hpp"
+#include "sparse/uses.hpp"
 #include "vocabulary/vocabulary.hpp"
 
 namespace qrane::sparse {
@@ -82,7 +83,7 @@ class Factors {
   virtual Index moved_bytes() const { return 0; }  ///< between host and device by the last run
   virtual int stages() const { return 1; }         ///< FactorFacts::stages
   /// By whom a device that holds the factors uses them; null: they are used on the host alone.
-  virtual DeviceUses<T>* device_uses() { return nullptr; }
+  virtual FactorUses<T>* device_uses() { return nullptr; }
 
   const Symbolic& symbolic() const { return *symbolic_; }
   const NumericOptions& options() const { return options_; }
@@ -95,6 +96,20 @@ class Factors {
   /// Values of S; column k was multiplied by 2^exponents()[k], R's and all that is computed here likewise.
   const std::vector<T>& values() const { return values_; }
   const std::vector<std::int32_t>& exponents() const { return exponents_; }  ///< cols, or empty
+
+  /// R by columns in the user's scaling, for the columns of permutation().
+  SparseMatrix<T> r() const;
+  /// The user's columns in the order of R's: live ones first.
+  std::vector<Index> permutation() const;
+  /// Whether fronts know which rows of S they hold: with Q or right-hand sides.
+  bool knows_rows() const { return stored_.empty() || stored_.front().row_ids || stored_.front().rows == 0; }
+  /// Rows of S in the order of Q's rows: those of R, then the others.
+  std::vector<Index> q_rows() const;
+  /// A number of permuted column k as the user's scaling has it.
+  T unscaled(T value, Index k) const {
+    const std::int32_t e = exponents_.empty() ? 0 : exponents_[k];
+    return e == 0 ? value : std::ldexp(value, -e);
+  }
 
   /// B (permuted rows x cols, ld = rows) := Qᵀ B or Q B; singletons' rows are Q's identity. Needs Q.
   void apply(Op op, T* b, Index cols);
@@ -131,6 +146,9 @@ class Factors {
     double largest = 0, squares = 0;
   };
   bool singletons_fit() const;
+  std::vector<Index> positions() const;
+  template <class Visit>
+  void for_r(Visit visit) const;
 
   std::vector<ColumnSize> column_sizes_;
   std::vector<Index> r_begin_;

@@ -14,8 +14,6 @@ namespace blas = backend::cpu::blas;
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 /// The live columns of a front's pivotal part of R as a dense upper triangle.
 template <class T>
 void unpack_triangle(const StoredFront<T>& front, Index pivots, T* triangle) {
@@ -74,7 +72,7 @@ void solve_triangle(const StoredFront<T>& front, Index pivots, Op op, Index n, T
                     std::vector<T>& triangle) {
   if (n <= few) return solve_packed(front, pivots, op, n, rows, ld);
   const Index m = front.r_rows;
-  triangle.resize(at(m * m));
+  triangle.resize(m * m);
   unpack_triangle(front, pivots, triangle.data());
   blas::trsm(backend::Side::left, backend::Triangle::upper, op, backend::Diagonal::non_unit, m, n, T(1),
              triangle.data(), m, rows, ld);
@@ -89,7 +87,7 @@ void Factors<T>::apply(Op op, T* b, Index cols) {
   const Index count = symbolic_->front_count(), ld = symbolic_->rows;
   Scratch<T> scratch;
   for (Index k = 0; k < count; ++k) {
-    const StoredFront<T>& front = stored_[at(op == Op::transpose ? k : count - 1 - k)];
+    const StoredFront<T>& front = stored_[op == Op::transpose ? k : count - 1 - k];
     if (front.panel_count == 0) continue;
     T* const c = scratch.get(scratch_c, front.rows * cols);
     for (Index j = 0; j < cols; ++j)
@@ -133,15 +131,15 @@ void Factors<T>::solve_r(T* y, T* x, Index n) const {
   std::fill(x, x + ldx * n, T(0));
   std::vector<T> known, triangle;
   for (Index f = s.front_count() - 1; f >= 0; --f) {
-    const StoredFront<T>& front = stored_[at(f)];
-    const Front& shape = s.fronts[at(f)];
+    const StoredFront<T>& front = stored_[f];
+    const Front& shape = s.fronts[f];
     const Index m = front.r_rows, others = shape.nonpivots();
     if (m == 0) continue;
-    T* const rows = y + r_begin_[at(f)];
+    T* const rows = y + r_begin_[f];
     const Index* const columns = s.front_cols.data() + shape.cols_begin;
-    known.resize(at(others * n));
+    known.resize(others * n);
     for (Index j = 0; j < n; ++j)
-      for (Index i = 0; i < others; ++i) known[at(i + j * others)] = x[columns[shape.pivots + i] + j * ldx];
+      for (Index i = 0; i < others; ++i) known[i + j * others] = x[columns[shape.pivots + i] + j * ldx];
     if (others > 0)
       blas::gemm(Op::none, Op::none, m, n, others, T(-1), rectangle(front, shape.pivots),
                  front.stride(shape.pivots, shape.pivots), known.data(), others, T(1), rows, ldy);
@@ -153,11 +151,11 @@ void Factors<T>::solve_r(T* y, T* x, Index n) const {
     }
   }
   for (Index k = s.singletons - 1; k >= 0; --k) {
-    const Index begin = s.row_begin[at(k)], end = s.row_begin[at(k) + 1];
+    const Index begin = s.row_begin[k], end = s.row_begin[k + 1];
     for (Index c = 0; c < n; ++c) {
       T sum = y[k + c * ldy];
-      for (Index p = begin + 1; p < end; ++p) sum -= values_[at(p)] * x[s.singleton_cols[at(p)] + c * ldx];
-      x[k + c * ldx] = sum / values_[at(begin)];
+      for (Index p = begin + 1; p < end; ++p) sum -= values_[p] * x[s.singleton_cols[p] + c * ldx];
+      x[k + c * ldx] = sum / values_[begin];
     }
   }
 }
@@ -168,20 +166,20 @@ void Factors<T>::solve_rt(T* b, T* y, Index n) const {
   const Symbolic& s = *symbolic_;
   const Index ldb = s.cols, ldy = rank_;
   for (Index k = 0; k < s.singletons; ++k) {
-    const Index begin = s.row_begin[at(k)], end = s.row_begin[at(k) + 1];
+    const Index begin = s.row_begin[k], end = s.row_begin[k + 1];
     for (Index c = 0; c < n; ++c) {
-      const T value = b[k + c * ldb] / values_[at(begin)];
+      const T value = b[k + c * ldb] / values_[begin];
       y[k + c * ldy] = value;
-      for (Index p = begin + 1; p < end; ++p) b[s.singleton_cols[at(p)] + c * ldb] -= values_[at(p)] * value;
+      for (Index p = begin + 1; p < end; ++p) b[s.singleton_cols[p] + c * ldb] -= values_[p] * value;
     }
   }
   std::vector<T> update, triangle;
   for (Index f = 0; f < s.front_count(); ++f) {
-    const StoredFront<T>& front = stored_[at(f)];
-    const Front& shape = s.fronts[at(f)];
+    const StoredFront<T>& front = stored_[f];
+    const Front& shape = s.fronts[f];
     const Index m = front.r_rows, others = shape.nonpivots();
     if (m == 0) continue;
-    T* const rows = y + r_begin_[at(f)];
+    T* const rows = y + r_begin_[f];
     for (Index j = 0, k = 0; j < shape.pivots; ++j) {
       if (!front.is_live(j)) continue;
       for (Index c = 0; c < n; ++c) rows[k + c * ldy] = b[shape.first_col + j + c * ldb];
@@ -189,12 +187,12 @@ void Factors<T>::solve_rt(T* b, T* y, Index n) const {
     }
     solve_triangle(front, shape.pivots, Op::transpose, n, rows, ldy, triangle);
     if (others == 0) continue;
-    update.resize(at(others * n));
+    update.resize(others * n);
     blas::gemm(Op::transpose, Op::none, others, n, m, T(1), rectangle(front, shape.pivots),
                front.stride(shape.pivots, shape.pivots), rows, ldy, T(0), update.data(), others);
     const Index* const columns = s.front_cols.data() + shape.cols_begin + shape.pivots;
     for (Index c = 0; c < n; ++c)
-      for (Index i = 0; i < others; ++i) b[columns[i] + c * ldb] -= update[at(i + c * others)];
+      for (Index i = 0; i < others; ++i) b[columns[i] + c * ldb] -= update[i + c * others];
   }
 }
 

@@ -22,7 +22,7 @@ auto heaviest_path(const Symbolic& symbolic, Cost cost) {
     path[f] += cost(front);
     heaviest = std::max(heaviest, path[f]);
     if (front.parent < 0) continue;
-    Sum& parent = path[static_cast<std::size_t>(front.parent)];
+    Sum& parent = path[front.parent];
     parent = std::max(parent, path[f]);
   }
   return heaviest;

@@ -17,8 +17,6 @@ namespace {
 
 using detail::check;
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 double norm(const std::vector<double>& x) {
   double largest = 0, sum = 0;
   for (const double v : x) largest = std::max(largest, std::abs(v));
@@ -27,13 +25,12 @@ double norm(const std::vector<double>& x) {
   return largest * std::sqrt(sum);
 }
 
-/// The live columns of A in the order of R's, by columns; duplicates as they come.
-class LiveColumns {
+/// Some columns of A, in a given order, by columns; duplicates as they come.
+class Columns {
  public:
-  LiveColumns(const SparseView<double>& a, const std::vector<Index>& permutation, Index rank)
-      : rows_(a.rows), begin_(at(rank) + 1, 0) {
-    std::vector<Index> place(at(a.cols), -1);
-    for (Index k = 0; k < rank; ++k) place[at(permutation[at(k)])] = k;
+  Columns(const SparseView<double>& a, const Index* columns, Index count) : rows_(a.rows), begin_(count + 1, 0) {
+    std::vector<Index> place(a.cols, -1);
+    for (Index k = 0; k < count; ++k) place[columns[k]] = k;
     const auto each = [&](auto visit) {
       if (a.storage == Storage::triplets) {
         for (Index p = 0; p < a.entries; ++p) visit(a.row_indices[p], a.col_indices[p], a.values[p]);
@@ -45,31 +42,31 @@ class LiveColumns {
           columns ? visit(a.row_indices[p], line, a.values[p]) : visit(line, a.col_indices[p], a.values[p]);
     };
     each([&](Index, Index j, double) {
-      if (place[at(j)] >= 0) ++begin_[at(place[at(j)]) + 1];
+      if (place[j] >= 0) ++begin_[place[j] + 1];
     });
-    for (Index k = 0; k < rank; ++k) begin_[at(k) + 1] += begin_[at(k)];
-    row_.resize(at(begin_.back()));
-    value_.resize(at(begin_.back()));
+    for (Index k = 0; k < count; ++k) begin_[k + 1] += begin_[k];
+    row_.resize(begin_.back());
+    value_.resize(begin_.back());
     std::vector<Index> next(begin_.begin(), begin_.end() - 1);
     each([&](Index i, Index j, double v) {
-      if (place[at(j)] < 0) return;
-      const Index p = next[at(place[at(j)])]++;
-      row_[at(p)] = i;
-      value_[at(p)] = v;
+      if (place[j] < 0) return;
+      const Index p = next[place[j]]++;
+      row_[p] = i;
+      value_[p] = v;
     });
-    for (Index k = 0; k < rank; ++k)
-      norms_.push_back(norm({value_.begin() + begin_[at(k)], value_.begin() + begin_[at(k) + 1]}));
+    for (Index k = 0; k < count; ++k)
+      norms_.push_back(norm({value_.begin() + begin_[k], value_.begin() + begin_[k + 1]}));
   }
 
   /// r - A x
   void subtract_product(const std::vector<double>& x, std::vector<double>& r) const {
     for (std::size_t k = 0; k + 1 < begin_.size(); ++k)
-      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) r[at(row_[at(p)])] -= value_[at(p)] * x[k];
+      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) r[row_[p]] -= value_[p] * x[k];
   }
   std::vector<double> product(const std::vector<double>& x) const {
-    std::vector<double> y(at(rows_), 0.0);
+    std::vector<double> y(rows_, 0.0);
     for (std::size_t k = 0; k + 1 < begin_.size(); ++k)
-      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) y[at(row_[at(p)])] += value_[at(p)] * x[k];
+      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) y[row_[p]] += value_[p] * x[k];
     return y;
   }
   /// max_k |z_k| / ‖a_k‖ for z = Aᵀ r: the part of r along a column, at most.
@@ -79,6 +76,18 @@ class LiveColumns {
       if (std::isnan(z[k])) return z[k];
       if (norms_[k] > 0) largest = std::max(largest, std::abs(z[k]) / norms_[k]);
     }
+    return largest;
+  }
+  /// |a_kᵀ r| <= ‖a_k‖ level + slack for every column.
+  bool orthogonal_to(const std::vector<double>& r, double level, double slack) const {
+    const std::vector<double> z = transposed_product(r);
+    for (std::size_t k = 0; k < z.size(); ++k)
+      if (!(std::abs(z[k]) <= norms_[k] * level + slack)) return false;
+    return true;
+  }
+  double largest_norm() const {
+    double largest = 0;
+    for (const double n : norms_) largest = std::max(largest, n);
     return largest;
   }
   /// sum ‖a_k‖ |x_k|
@@ -91,7 +100,7 @@ class LiveColumns {
     std::vector<double> z(begin_.size() - 1);
     for (std::size_t k = 0; k + 1 < begin_.size(); ++k) {
       double sum = 0;
-      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) sum += value_[at(p)] * r[at(row_[at(p)])];
+      for (Index p = begin_[k]; p < begin_[k + 1]; ++p) sum += value_[p] * r[row_[p]];
       z[k] = sum;
     }
     return z;
@@ -109,28 +118,26 @@ class Triangle {
  public:
   explicit Triangle(SparseMatrix<T> r) : r_(std::move(r)) {
     for (Index j = 0; j < r_.rows; ++j) {
-      const Index last = r_.pointers[at(j) + 1] - 1;
-      const bool fine = last >= r_.pointers[at(j)] && r_.row_indices[at(last)] == j &&
-                        std::isfinite(static_cast<double>(r_.values[at(last)]));
+      const Index last = r_.pointers[j + 1] - 1;
+      const bool fine =
+          last >= r_.pointers[j] && r_.row_indices[last] == j && std::isfinite(static_cast<double>(r_.values[last]));
       check(fine, ErrorCode::rank_deficient, "refine: element ", j, " of R's diagonal is zero or not finite");
     }
   }
 
   void solve(std::vector<double>& x) const {
     for (Index j = r_.rows - 1; j >= 0; --j) {
-      const Index last = r_.pointers[at(j) + 1] - 1;
-      x[at(j)] /= static_cast<double>(r_.values[at(last)]);
-      for (Index p = r_.pointers[at(j)]; p < last; ++p)
-        x[at(r_.row_indices[at(p)])] -= static_cast<double>(r_.values[at(p)]) * x[at(j)];
+      const Index last = r_.pointers[j + 1] - 1;
+      x[j] /= static_cast<double>(r_.values[last]);
+      for (Index p = r_.pointers[j]; p < last; ++p) x[r_.row_indices[p]] -= static_cast<double>(r_.values[p]) * x[j];
     }
   }
   void solve_transposed(std::vector<double>& x) const {
     for (Index j = 0; j < r_.rows; ++j) {
-      const Index last = r_.pointers[at(j) + 1] - 1;
-      double sum = x[at(j)];
-      for (Index p = r_.pointers[at(j)]; p < last; ++p)
-        sum -= static_cast<double>(r_.values[at(p)]) * x[at(r_.row_indices[at(p)])];
-      x[at(j)] = sum / static_cast<double>(r_.values[at(last)]);
+      const Index last = r_.pointers[j + 1] - 1;
+      double sum = x[j];
+      for (Index p = r_.pointers[j]; p < last; ++p) sum -= static_cast<double>(r_.values[p]) * x[r_.row_indices[p]];
+      x[j] = sum / static_cast<double>(r_.values[last]);
     }
   }
 
@@ -144,12 +151,13 @@ struct Column {
   bool converged = false;
 };
 
+/// drop_norm: a dropped column's part outside the live columns' range may be this long in double.
 template <class T>
-Column refined(const LiveColumns& a, const Triangle<T>& r, const std::vector<double>& b, Index rank,
-               const RefineOptions& options) {
+Column refined(const Columns& a, const Columns& dropped, double drop_norm, const Triangle<T>& r,
+               const std::vector<double>& b, Index rank, const RefineOptions& options) {
   constexpr double eps = std::numeric_limits<double>::epsilon();
   constexpr int patience = 8;  // steps without a smaller gradient, whose norm goes up and down
-  Column best{std::vector<double>(at(rank), 0.0), b, 0, false};
+  Column best{std::vector<double>(rank, 0.0), b, 0, false};
   const double length = norm(b);
   const auto rounding = [&](const std::vector<double>& x) { return 16 * eps * (length + a.weight(x)); };  // of b - A x
   std::vector<double> z = a.transposed_product(b);
@@ -198,7 +206,7 @@ Column refined(const LiveColumns& a, const Triangle<T>& r, const std::vector<dou
     if (level > before / 2) break;
   }
   best.iterations = iterations;
-  best.converged = level <= fine;
+  best.converged = level <= fine && dropped.orthogonal_to(best.residual, fine, drop_norm * norm(best.residual));
   return best;
 }
 
@@ -216,7 +224,9 @@ RefinedSolution refine(const Context& context, const Factor<T>& factor, const Sp
         "RefineOptions::max_iterations must not be negative, got ", options.max_iterations);
   const Index rank = factor.rank();
   const std::vector<Index> permutation = factor.permutation();
-  const LiveColumns live(a, permutation, rank);
+  const Columns live(a, permutation.data(), rank), dropped(a, permutation.data() + rank, a.cols - rank);
+  const double drop_norm = 20 * static_cast<double>(a.rows + a.cols) * std::numeric_limits<double>::epsilon() *
+                           std::max(live.largest_norm(), dropped.largest_norm());  // FactorOptions::tolerance in double
   const Triangle<T> triangle(factor.r());
   Matrix<double> host = Matrix<double>::host(b.rows, b.cols), x = Matrix<double>::host(a.cols, b.cols);
   if (b.rows > 0 && b.cols > 0) context.copy<double>(b, host.view());
@@ -224,10 +234,10 @@ RefinedSolution refine(const Context& context, const Factor<T>& factor, const Sp
   solution.rank = rank;
   solution.full = std::min(a.rows, a.cols);
   for (Index j = 0; j < b.cols; ++j) {
-    std::vector<double> right(at(a.rows));
-    for (Index i = 0; i < a.rows; ++i) right[at(i)] = host(i, j);
-    const Column column = refined(live, triangle, right, rank, options);
-    for (Index k = 0; k < a.cols; ++k) x(permutation[at(k)], j) = k < rank ? column.x[at(k)] : 0.0;
+    std::vector<double> right(a.rows);
+    for (Index i = 0; i < a.rows; ++i) right[i] = host(i, j);
+    const Column column = refined(live, dropped, drop_norm, triangle, right, rank, options);
+    for (Index k = 0; k < a.cols; ++k) x(permutation[k], j) = k < rank ? column.x[k] : 0.0;
     solution.residual_norms.push_back(norm(column.residual));
     solution.iterations = std::max(solution.iterations, column.iterations);
     solution.converged = solution.converged && column.converged;

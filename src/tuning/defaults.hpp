@@ -124,7 +124,7 @@ constexpr SparseTuning sparse_defaults(Backend backend) {
     // ones in double. Least relative errors, where the two are near each other thrice as heavy. The device in double:
     // 62 of 68 within 20%, the worst 28%; the cores: 55 of 86, 72 within 30%. Of the 86 choices that follow the worst
     // takes 1.13x the better one's time. What is fitted least is float of matrices that lose rank in it alone. (Before
-    // fronts of many rows, and in float of many elements, went by panels: vocabulary/whole_fronts.hpp.)
+    // fronts of many rows, and in float of many elements, went by panels: Limits::front_whole_rows.)
     // OpenCL's are guesses: no GPU of it was measured.
     case Backend::cuda:
       return {.start_seconds = 6.7e-5,

@@ -34,6 +34,22 @@ template <class... Args>
   throw Error(ErrorCode::file, detail::concat(message...));
 }
 
+/// Its destructor would take memory for what is nested, and may not fail.
+void take_apart(Json& json) noexcept {
+  if (!json.is_structured()) return;
+  for (Json& inner : json) take_apart(inner);
+  json.clear();
+}
+
+/// A parsed file.
+struct Document {
+  Json json;
+  Document() = default;
+  Document(const Document&) = delete;
+  Document& operator=(const Document&) = delete;
+  ~Document() { take_apart(json); }
+};
+
 /// A value of the file and the way to it: "tuning.json: tables[0].entries[3].shape".
 struct Node {
   const Json& json;
@@ -155,10 +171,16 @@ const char* to_string(Shape shape) {
 }
 
 std::vector<Table> parse(std::string_view text, const std::string& origin) {
-  Json json;
+  constexpr int deepest = 16;  // a table has six levels
+  const auto check_depth = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > deepest) refuse(origin, ": nested more than ", deepest, " levels deep");
+    return true;
+  };
+  Document document;
+  Json& json = document.json;
   try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
+    json = Json::parse(text, check_depth);
+  } catch (const Json::exception& error) {
     std::string what = error.what();  // "[json.exception...] parse error at line 3, column 5: ..."
     if (const std::size_t end = what.find("] "); end != std::string::npos) what.erase(0, end + 2);
     refuse(origin, ": ", what);

@@ -251,7 +251,7 @@ class BatchUpdates final : public qrane::detail::BatchUpdater<B, T> {
   /// Whether a kernel takes few rows out of R alone.
   bool takes_update_rows(const F& f, Index p) {
     constexpr Index most_rows = 8;
-    return p <= most_rows && f.plan().cols <= queue_.limits(T{}).max_update_cols;
+    return p <= most_rows && f.plan().cols > 0 && f.plan().cols <= queue_.limits(T{}).max_update_cols;
   }
   void remove_in_one_launch(F& f, const Mat& u,
                             typename B::template Pointer<std::int32_t> refused) {

@@ -140,7 +140,7 @@ class FullQ final : public WholeQ<B, T> {
 
   void lay_out(Index rows, Index front, Index cols) {
     const Index row_capacity = std::max<Index>(rows, 1), all = std::max<Index>(front + cols, 1);
-    memory_ = Buffer<B>(tools_.queue, row_capacity * all * static_cast<Index>(sizeof(T)));
+    memory_ = Buffer<B>(tools_.queue, bytes_of(row_capacity, all, 1, sizeof(T)));
     row_capacity_ = row_capacity;
     cols_ = all;
     front_ = front;

@@ -129,7 +129,7 @@ class StagedQ final : public WholeQ<B, T> {
     Chain<B, T>& chain = stage.chain;
     const Index slot = chain.block + chain.carry, windows = chain.windows() * slot * slot;
     const Index tail = chain.tail.rows * chain.tail.cols;
-    stage.memory = Buffer<B>(tools_.queue, std::max<Index>(windows + tail, 1) * static_cast<Index>(sizeof(T)));
+    stage.memory = Buffer<B>(tools_.queue, bytes_of(std::max<Index>(windows + tail, 1), 1, 1, sizeof(T)));
     const auto data = stage.memory.template as<T>();
     const auto column = [](typename B::template Pointer<T> p, Index count) { return Mat{p, count, 1, count, 0, 1}; };
     if (windows > 0) copy(tools_.queue, column(chain.h, windows), column(data, windows), Part::all);

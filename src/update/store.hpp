@@ -42,7 +42,7 @@ class Store {
 
   /// Room for the next r; uninitialized, and lost unless take_r follows.
   Mat next_r(Index rows, Index cols) {
-    const Index ld = std::max<Index>(rows, 1), bytes = ld * std::max<Index>(cols, 1) * static_cast<Index>(sizeof(T));
+    const Index ld = std::max<Index>(rows, 1), bytes = bytes_of(ld, std::max<Index>(cols, 1), 1, sizeof(T));
     Buffer<B>& buffer = r_[1 - now_];
     if (buffer.bytes() < bytes) buffer = Buffer<B>(queue, std::max(bytes, buffer.bytes() + buffer.bytes() / 2));
     return {buffer.template as<T>(), rows, cols, ld, 0, 1};
@@ -59,9 +59,9 @@ class Store {
     const Index held = order.extent(), held_cols = q_cols_ > 0 ? positions() : 0;
     if (rows > row_capacity_ || cols > q_cols_) {
       const Index row_capacity = grown(rows, row_capacity_), col_capacity = grown(cols, q_cols_);
-      Buffer<B> q(queue, row_capacity * col_capacity * static_cast<Index>(sizeof(T))), b;
+      Buffer<B> q(queue, bytes_of(row_capacity, col_capacity, 1, sizeof(T))), b;
       if (row_capacity != row_capacity_ && attached)
-        b = Buffer<B>(queue, row_capacity * std::max<Index>(nrhs, 1) * static_cast<Index>(sizeof(T)));
+        b = Buffer<B>(queue, bytes_of(row_capacity, std::max<Index>(nrhs, 1), 1, sizeof(T)));
       const Mat wide{q.template as<T>(), held, held_cols, row_capacity, 0, 1};
       if (held > 0 && held_cols > 0) copy(queue, q_view(held, held_cols), wide, Part::all);
       if (b.bytes() > 0) {
@@ -77,9 +77,9 @@ class Store {
   /// Memory for `count` right-hand sides; those attached before are lost.
   void reserve_b(Index count) {
     if (has_q)
-      b_ = Buffer<B>(queue, std::max<Index>(row_capacity_ * count, 1) * static_cast<Index>(sizeof(T)));
+      b_ = Buffer<B>(queue, bytes_of(std::max<Index>(row_capacity_, 1), std::max<Index>(count, 1), 1, sizeof(T)));
     else
-      residuals_ = Buffer<B>(queue, std::max<Index>(count, 1) * 8);
+      residuals_ = Buffer<B>(queue, bytes_of(std::max<Index>(count, 1), 1, 1, sizeof(double)));
     residual_squares = {residuals_.template as<double>(), 1, has_q ? 0 : count, 1, 0, 1};
   }
 

@@ -22,7 +22,7 @@ using backend::cast_pointer;
 using backend::DeviceMatrix;
 using backend::Op;
 using backend::Part;
-using dense::Buffer;
+using dense::Buffer, dense::bytes_of;
 
 /// Scratch memory, handed out piece by piece and taken back all at once. Pieces of one update are valid until the next.
 template <class B>
@@ -44,7 +44,7 @@ class Scratch {
   }
   template <class U>
   typename B::template Pointer<U> take(Index count) {
-    const Index bytes = (std::max<Index>(count, 1) * static_cast<Index>(sizeof(U)) + 255) / 256 * 256;
+    const Index bytes = (bytes_of(std::max<Index>(count, 1), 1, 1, sizeof(U)) + 255) / 256 * 256;
     if (buffers_.empty() || used_ + bytes > buffers_.back().bytes()) {
       grow(std::max(bytes, total_ / 2));
       used_ = 0;
@@ -56,7 +56,7 @@ class Scratch {
   template <class U>
   DeviceMatrix<B, U> matrix(Index rows, Index cols, Index count = 1) {
     const Index ld = std::max<Index>(rows, 1);
-    return {take<U>(ld * cols * count), rows, cols, ld, ld * cols, count};
+    return {take<U>(backend::elements_of<U>(ld, cols, count)), rows, cols, ld, ld * cols, count};
   }
 
  private:
@@ -113,10 +113,10 @@ class Tools {
   std::vector<UpdateStage> stages() {
     std::vector<UpdateStage> out;
     for (std::size_t i = 1; i < marks_.size(); ++i) {
-      const auto [name, mark] = marks_[i];
+      const auto name = marks_[i].first;  // clang 14 captures no structured bindings
       const auto known = std::find_if(out.begin(), out.end(), [&](const UpdateStage& s) { return s.name == name; });
       UpdateStage& stage = known == out.end() ? out.emplace_back(UpdateStage{name, 0}) : *known;
-      stage.ms += queue.elapsed_ms(marks_[i - 1].second, mark);
+      stage.ms += queue.elapsed_ms(marks_[i - 1].second, marks_[i].second);
     }
     return out;
   }

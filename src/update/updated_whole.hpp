@@ -89,7 +89,7 @@ class UpdatedWhole {
     Mat matrix;
   };
   RightSides right_sides(Index rows, Index cols) {
-    RightSides out{Buffer<B>(queue(), std::max<Index>(rows * cols, 1) * static_cast<Index>(sizeof(T))), {}};
+    RightSides out{Buffer<B>(queue(), bytes_of(std::max<Index>(rows, 1), std::max<Index>(cols, 1), 1, sizeof(T))), {}};
     out.matrix = {out.memory.template as<T>(), rows, cols, std::max<Index>(rows, 1), 0, 1};
     return out;
   }

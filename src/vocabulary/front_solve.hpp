@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page of the vocabulary (kernels.hpp) of its own: what uses the fronts once they are factored (vocabulary/fronts.hpp
+// What uses the fronts once they are factored (vocabulary/fronts.hpp
 // says what they leave). Triangular solves with R and Rᵀ, and Q, front by front; right-hand sides are lines. (Algorithm
 // 980, section 2.1; Davis, ACM TOMS 38(1), 2011, section 2.4.)
 //
@@ -110,7 +110,7 @@ struct FrontReflect {
   Pointer<T> products{};  // scratch: panel x cols numbers for every task of a launch
 };
 
-// The kernels; optional. A backend that has them offers, as members of its queue, T its scalar:
+// The operations, which every backend has; the first argument is the queue:
 //
 //   copy_lines(CopyLines), sum_lines(SumLines), norm_lines(NormLines)
 //   solve_front_rows(f, FrontTasks<B, FrontBlock>, op)     a block of at most front_block_rows rows, its triangle at

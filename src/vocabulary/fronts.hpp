@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page of the vocabulary (kernels.hpp) of its own: frontal matrices of a sparse multifrontal QR
+// Frontal matrices of a sparse multifrontal QR
 // (sparse/analysis/symbolic.hpp says what a front is). Assembly, panels and their updates, and packing, each for a
 // batch of fronts. (Yeralan, Davis, Sid-Lakhdar, Ranka, Algorithm 980, sections 3.1-3.3; Heath, "Some extensions of an
 // algorithm for sparse linear least squares problems", 1982, for the columns that are dropped.)
@@ -44,7 +44,7 @@ struct FrontShape {
   std::int64_t panels;      // panels: ceil(cols / panel)
   std::int64_t first_col;   // exponents: of permuted column first_col + local pivotal column
   std::int64_t packed;      // where its contribution block is when its parent is assembled; > 0: in storage, packed; 0:
-                        // where the front lies; < 0: assemble_fronts leaves it out, it comes by unpack_fronts
+                            // where the front lies; < 0: assemble_fronts leaves it out, it comes by unpack_fronts
   std::int32_t ld, rows_bound, cols, pivots;
   std::int32_t own_rows, child_count;
   std::int32_t full_rows, cb_rows;  // with full rank
@@ -150,8 +150,7 @@ struct FrontTasks {
 };
 inline constexpr std::int32_t front_update_blocks = 16;
 
-
-// The kernels. A backend that has them offers, as members of its queue, for F = Fronts<B, T>:
+// The operations; every backend has them but update_fronts_pair. The first argument is the queue; f is a Fronts<B, T>:
 //
 //   lay_out_fronts(f, FrontTasks<B, std::int32_t>)     list of fronts whose children are finished
 //       From the children's cb_rows: states[front] = {0, rows, 0, 0, 0}, stair, own_slot of its rows, cb_slot of its
@@ -175,17 +174,18 @@ inline constexpr std::int32_t front_update_blocks = 16;
 //       live pivotal columns.
 //   update_fronts(f, FrontTasks<B, FrontUpdateTask>)
 //       C := (I - V Tᵀ Vᵀ) C = Q^T C for rows first_row .. first_row+height-1 of the given columns. Columns of one
-//       task: at most front_update_cols(T{}).
-//   update_fronts_pair(f, FrontTasks<B, FrontUpdateTask>)      optional
-//       update_fronts by panel `panel`, then by the next, of at most front_update_pair_cols(T{}) columns: what a
-//       backend can do faster at once, for fronts of many rows.
+//       task: at most Limits::front_update_cols.
+//   update_fronts_pair(f, FrontTasks<B, FrontUpdateTask>)
+//       update_fronts by panel `panel`, then by the next, of at most Limits::front_update_pair_cols columns (0: the
+//       backend has no faster way than two updates), for fronts of many rows.
 //   finish_fronts(f, FrontTasks<B, FrontShare>)
 //       After a front's last panel and update: cb_rows; right-hand sides scattered; rows of R packed by columns from
 //       r + shape.r on: pivotal column j holds its first live(j) rows (live(j): live pivotal columns up to and with j)
 //       at offset sum_{i<j} min(i + 1, r_bound); column pivots + j holds r_rows rows, from there on r_bound apart.
 //   factor_whole_fronts(f, FrontTasks<B, std::int32_t>, keep_q)
 //       All of the above for small fronts, one block each, its matrix in shared memory: fronts with
-//       rows_bound * (cols + rhs_cols) <= front_whole_elements(T{}), and so few rows (whole_fronts.hpp), whose children
+//       rows_bound * (cols + rhs_cols) <= Limits::front_whole_elements, of at most
+//       front_whole_rows rows, whose children
 //       are finished. Without keep_q V and T are not written; R, contribution block and the lists are left where the
 //       kernels above leave them.
 //

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include <qrane/error.hpp>
 #include <qrane/matrix.hpp>
@@ -38,6 +39,33 @@ U* cast_pointer(T* p) {
   return reinterpret_cast<U*>(p);
 }
 
+/// Whether the bytes of `count` matrices of rows x cols elements are a 64-bit number, with room for sums of a few.
+inline bool addressable(Index rows, Index cols, Index count, std::size_t scalar_bytes) {
+  Index bytes = 0;
+  return !__builtin_mul_overflow(rows, cols, &bytes) && !__builtin_mul_overflow(bytes, count, &bytes) &&
+         !__builtin_mul_overflow(bytes, static_cast<Index>(scalar_bytes), &bytes) &&
+         bytes <= std::numeric_limits<Index>::max() / 16;
+}
+
+/// Those bytes. Whoever asks for memory computes its size here: throws Error{invalid_argument} naming the shape where a
+/// size is negative or not addressable.
+inline Index bytes_of(Index rows, Index cols, Index count, std::size_t scalar_bytes) {
+  const auto refuse = [&](const char* why) {
+    const std::string shape = detail::concat(rows, " x ", cols, why);
+    throw Error(ErrorCode::invalid_argument,
+                count == 1 ? "a matrix of " + shape : detail::concat(count, " matrices of ", shape));
+  };
+  if (rows < 0 || cols < 0 || count < 0) refuse(" has a negative size");
+  if (!addressable(rows, cols, count, scalar_bytes)) refuse(" overflows 64-bit sizes");
+  return rows * cols * count * static_cast<Index>(scalar_bytes);
+}
+
+/// Their elements, checked alike.
+template <class T>
+Index elements_of(Index rows, Index cols, Index count = 1) {
+  return bytes_of(rows, cols, count, sizeof(T)) / static_cast<Index>(sizeof(T));
+}
+
 /// Which part of a matrix `copy` takes; the rest of the destination becomes what the name says.
 enum class Part {
   all,         // every element
@@ -57,7 +85,8 @@ struct DeviceMatrix {
   Index count = 1;
 
   constexpr DeviceMatrix block(Index i, Index j, Index r, Index c) const {
-    return {data + (i + j * ld), r, c, ld, stride, count};
+    // where there is no memory, as in matrices that are only counted, the address stays null
+    return {data ? data + (i + j * ld) : data, r, c, ld, stride, count};
   }
   constexpr DeviceMatrix columns(Index j, Index c) const { return block(0, j, rows, c); }
   constexpr DeviceMatrix matrix(Index b) const { return {data + b * stride, rows, cols, ld, 0, 1}; }

@@ -21,8 +21,8 @@
 //   sum_abs(queue, a, sum, scratch)          in double
 //   max_abs(queue, a, maximum, scratch)      double; NaN if any element is NaN
 //   first_not_finite(queue, a, position, scratch)
-//                                            two int64: row and column of the first NaN or Inf in column-major order, or
-//                                            -1, -1
+//                                            two int64: row and column of the first NaN or Inf in column-major order,
+//                                            or -1, -1
 //
 // Scratch of a reduction: at least one double; partial results fill what is given.
 #pragma once

@@ -7,7 +7,8 @@
 //                                                                serves every C; not under a condition
 //   trsm(queue, side, triangle, op, diagonal, alpha, a, b)       B := alpha op(A)^-1 B, or B op(A)^-1; likewise
 //   gram(queue, a, w, scratch)                                   W := AᵀA, upper triangle; products and sums in double
-//   multiply_wide(queue, a, w, q, scratch)                       Q := A W, W upper triangular with zeros below, products
+//   multiply_wide(queue, a, w, q, scratch)                       Q := A W, W upper triangular with zeros below,
+//   products
 //                                                                and sums in double, rounded once to T; Q may be A
 //   count_sketch(queue, a, s)                                    S := Omega A (vocabulary/sketch.hpp)
 //

@@ -8,19 +8,35 @@
 //   available_bytes()            of the device, or of the limit, that allocations may still take
 //   upload(source, p, n)         host to device; `source` may be reused on return
 //   download(p, target, n)       device to host; waits
+//   allocate_host(bytes)         host memory that copies reach directly, 256-byte aligned on a GPU; throws
+//   release_host(p)              Error{out_of_memory}
+//   download_later(p, target, n) copies to such memory and from it that are only queued, where the backend can do that
+//   upload_later(source, p, n)
 //   synchronize()                waits; earlier faults surface here as Error{device}
-//   when(flag)                   the same queue with a condition: operations given to it do nothing unless *flag != 0 when
-//                                they run. gemm and trsm need not take a condition: no fall-back uses them.
+//   when(flag)                   the same queue with a condition: operations given to it do nothing unless *flag != 0
+//                                when they run. gemm and trsm need not take a condition: no fall-back uses them.
+//   guarded(flag, work)          work(when(flag)), in a recording as one node. What `work` queues must be on the queue
+//                                it gets, or have been followed by it; the flag must not depend on it.
 //   limits(T{})                  Limits for a scalar
 //   side()                       a second queue of the same device, always the same one; may be this one
-//   follow(queue)                what this queue is given from now on runs after all that the other has been given so far
+//   lane(number, urgent)         queue `number` beside this one, for kernels and copies alone; may be this one. The
+//                                same number is always urgent or never; urgent ones go first where both have work.
+//   follow(queue)                later work of this queue runs after all that the other has been given so far
+//   Mark, mark(m), follow(m)     a place in a queue's work, made where there is none, that other queues can follow
+//   recorded(work, products)     a Recording of what `work` gives to the queue that it is called with and to lanes that
+//                                follow this one and that it follows in the end; nothing is done. products: `work`
+//                                calls gemm. False, and `work` is not called, where the backend keeps no recordings.
+//   replay(recording)            queues all of it
+//   captured()                   whether the user captures this queue's stream, whose graph is to hold the launches
 //   record(), elapsed_ms(a, b)   time marks, for benchmarks
 //
 // Operations are asynchronous where the backend is. None allocates or waits unless its page says so.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <new>
 
 #include "vocabulary/memory.hpp"
 
@@ -36,7 +52,7 @@ struct Limits {
   std::int32_t units = 0;         // multiprocessors, where absorb exists
   std::int32_t max_cholesky = 0;  // largest n of guarded_cholesky; 0 when the backend has no double
   bool has_double = true;
-  // Optional kernels of batches; 0 where there is none.
+  // Batches; 0 where the backend has no kernels of its own.
   std::int32_t small_elements = 0;        // factor_small: rows x (8, 16 or 32 columns) of one matrix, at most
   std::int32_t small_rows = 0;            // and its rows
   std::int32_t whole_panel_elements = 0;  // factor_panel: rows, rounded up to a power of two, x columns, at most
@@ -62,18 +78,49 @@ struct Limits {
   std::int64_t front_whole_rows = std::numeric_limits<std::int64_t>::max();  // and its rows_bound
 };
 
+/// What a queue without others beside it has: its work is done in the order that it is given, and none is recorded.
+template <class Queue>
+class InOrder {
+ public:
+  struct Mark {};
+  struct Recording {
+    explicit operator bool() const { return false; }
+  };
 
-
-/// work(q) queues what is done only where *flag != 0 at this place in the queue's work; the flag stays as it is until
-/// then.
-template <class Queue, class Flag, class Work>
-void guarded(Queue& queue, Flag flag, Work work) {
-  if constexpr (requires { queue.guarded(flag, work); }) {
-    queue.guarded(flag, work);
-  } else {
-    Queue conditional = queue.when(flag);
+  Queue side() const { return self(); }
+  Queue lane(int, bool) const { return self(); }
+  void follow(const Queue&) {}
+  void mark(Mark&) {}
+  void follow(const Mark&) {}
+  template <class Work>
+  Recording recorded(const Work&, bool = false) const {
+    return {};
+  }
+  void replay(const Recording&) {}
+  bool captured() const { return false; }
+  template <class Flag, class Work>
+  void guarded(Flag flag, const Work& work) {
+    Queue conditional = self().when(flag);
     work(conditional);
   }
-}
+
+  std::byte* allocate_host(Index bytes) const {
+    auto* const p = new (std::nothrow) std::byte[static_cast<std::size_t>(bytes)];
+    if (!p) throw Error(ErrorCode::out_of_memory, detail::concat("no memory on the host for ", bytes, " bytes"));
+    return p;
+  }
+  void release_host(std::byte* p) const noexcept { delete[] p; }
+  template <class Pointer, class T>
+  void download_later(Pointer source, T* target, Index count) const {
+    self().download(source, target, count);
+  }
+  template <class T, class Pointer>
+  void upload_later(const T* source, Pointer target, Index count) const {
+    self().upload(source, target, count);
+  }
+
+ private:
+  const Queue& self() const { return static_cast<const Queue&>(*this); }
+};
 
 }  // namespace qrane::backend

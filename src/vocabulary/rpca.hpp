@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Robust PCA: passes over the data, and a verdict on the device. Every backend has robust_pca_pass(queue, pass, scratch).
+// Robust PCA (rpca/robust_pca.hpp): element-wise passes over the data, and the stopping test on the device.
+//
+//   robust_pca_pass(queue, pass, scratch)      every backend has it
+//
+// Limits::max_rpca_step says up to how many columns robust_pca_step does a whole iteration after its SVD.
 #pragma once
 
 #include "vocabulary/memory.hpp"
 
 namespace qrane::backend {
 
-/// One fused pass of robust PCA over m x n elements (rpca/robust_pca.hpp), all contiguous with equal ld:
+/// One fused pass over m x n elements, all contiguous with equal ld:
 ///     s := shrink(m - l + y / mu, threshold),  z = m - l - s,  y := y + mu z,  x := m - s + y / mu_next
-/// and partial sums of z^2.
+/// and the sum of z².
 template <class B, class T>
 struct RobustPcaPass {
   DeviceMatrix<B, T> m, l;     // in: data, low-rank part
@@ -17,9 +21,9 @@ struct RobustPcaPass {
   typename B::template Pointer<double> residual_squared{};  // out: sum z^2, one double, summed in a fixed order
 };
 
-/// Optional: all of an iteration after its SVD in one pass, n <= max_robust_pca_step() columns:
+/// All of an iteration after its SVD, in one pass over the data:
 ///     L = X P,  S = shrink(M - L + Y / mu, threshold),  Z = M - L - S,  Y' = Y + mu Z,  X' = M - S + Y' / mu_next
-/// and the sum of Z's squares. A backend with `robust_pca_step(step, scratch)` spares gemm and robust_pca_pass.
+/// and the sum of Z's squares. It replaces gemm and robust_pca_pass.
 template <class B, class T>
 struct RobustPcaStep {
   DeviceMatrix<B, T> m, x, y;         // in
@@ -29,12 +33,16 @@ struct RobustPcaStep {
   DeviceMatrix<B, T> l, s;                                  // out, or null
   typename B::template Pointer<double> residual_squared{};  // out: one double, summed in a fixed order
 };
+template <class Queue, class B, class T>
+Default robust_pca_step(const Queue&, const RobustPcaStep<B, T>&, const Scratch<B>&) {
+  return not_whole("robust_pca_step");
+}
 
-/// Optional: what an iteration of robust PCA has come to, judged without the host. With `residual` = the root of
-/// *residual_squared over norm (norm 0: as it is) and L's singular values max(0, sigma - threshold):
+/// The stopping test of an iteration, on the device. With residual = sqrt(*residual_squared) / norm (norm 0: not
+/// divided) and L's singular values max(0, sigma - threshold):
 ///     record := residual, rank;  before := L's singular values
-///     *running := 0 when residual is NaN, or at most `tolerance` while (with `settle`) the singular values differ from
-///     those before by no more than tolerance * norm in the Euclidean norm
+///     *running := 0 when residual is NaN, or when it is at most `tolerance` and (with `settle`) the singular values
+///     have moved by no more than tolerance * norm in the Euclidean norm
 template <class B>
 struct RobustPcaVerdict {
   typename B::template Pointer<double> residual_squared{}, sigma{};  // in: one, n
@@ -45,12 +53,6 @@ struct RobustPcaVerdict {
   double threshold = 0, norm = 0, tolerance = 0;
   bool settle = false;
 };
-
-template <class Queue, class B, class T>
-Default robust_pca_step(const Queue&, const RobustPcaStep<B, T>&, const Scratch<B>&) {
-  return not_whole("robust_pca_step");
-}
-
 template <class Queue, class B>
 Default robust_pca_verdict(const Queue&, const RobustPcaVerdict<B>&) {
   return not_whole("robust_pca_verdict");

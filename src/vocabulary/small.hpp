@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small dense problems that must stay on the device: the SVD of a triangle, least squares from a Gram matrix's factor.
+// Limits::max_small_svd, max_solve_gram and max_residual_columns say how far a backend reaches; 0 sends callers to the
+// host or to other methods.
 #pragma once
 
 #include "vocabulary/memory.hpp"
 
 namespace qrane::backend {
 
-/// Optional: the SVD R = U diag(sigma) Vᵀ of a small triangle, or V and sigma from G = RᵀR, and the product of them
-/// that is asked for. A backend with `small_svd(task)`, `max_small_svd()` (largest n) and `small_svd_work(n)` (doubles)
-/// spares the way over the host. Singular values are right to the rounding of the largest (from G: of its square). From
-/// G, V is orthonormal whatever the rank; from R, U and V are while sigma_1 < `orthonormal_to` sigma_n, which a caller
-/// asks by `most_condition`. NaN or Inf makes everything NaN.
+/// The SVD R = U diag(sigma) Vᵀ of a small triangle, or V and sigma from G = RᵀR, and a product of them.
+///
+/// Singular values are accurate to the rounding of the largest (from G: of its square). From G, V is orthonormal
+/// whatever the rank. From R, U and V are orthonormal while sigma_1 < `orthonormal_to` sigma_n; a caller tests that by
+/// `most_condition`. NaN or Inf in R makes all results NaN.
 template <class B>
 struct SmallSvd {
   enum class Product {
@@ -33,11 +35,17 @@ struct SmallSvd {
   double most_condition = 0;                            // with `failed`: *failed := 1 unless sigma_1 < this * sigma_n
   typename B::template Pointer<std::int32_t> failed{};  // or null
 };
+/// Doubles of SmallSvd::work.
+template <class Queue>
+Index small_svd_work(const Queue&, Index) {
+  return 0;
+}
+template <class Queue, class B>
+Default small_svd(const Queue&, const SmallSvd<B>&) {
+  return not_whole("small_svd");
+}
 
-/// Optional: min ‖A x - b‖ from the factor R of A's Gram matrix, x = W Wᵀ (Aᵀ b) with W = R^-1, products and sums in
-/// double. A backend with `solve_gram(task, scratch)` has `max_solve_gram()` (largest n), `residual_squares(a, x, b,
-/// squares, scratch)` (‖b - A x‖² of every column in double, up to `max_residual_columns()` columns), and
-/// `least_squares_scratch_bytes(n)` for both.
+/// min ‖A x - b‖ from the factor R of A's Gram matrix: x = W Wᵀ (Aᵀ b) with W = R^-1, products and sums in double.
 template <class B, class T>
 struct GramSolve {
   DeviceMatrix<B, T> a, b;                       // in: m x n, m x nrhs
@@ -47,7 +55,7 @@ struct GramSolve {
   typename B::template Pointer<double> facts{};  // out: R's 1-norm condition number; longest column times ‖W‖_F, which
                                                  // no ratio |r_00| / |r_kk| of a pivoted R exceeds
 };
-
+/// Bytes of scratch that solve_gram of that many columns takes, and residual_squares of 8.
 template <class Queue>
 Index least_squares_scratch_bytes(const Queue&, Index) {
   return 0;
@@ -56,20 +64,12 @@ template <class Queue, class B, class T>
 Default solve_gram(const Queue&, const GramSolve<B, T>&, const Scratch<B>&) {
   return not_whole("solve_gram");
 }
+
+/// squares[c] := ‖b - A x‖² of column c in double: queue, a, x, b, squares (device memory), scratch.
 template <class Queue, class B, class T>
 Default residual_squares(const Queue&, const DeviceMatrix<B, T>&, const DeviceMatrix<B, T>&, const DeviceMatrix<B, T>&,
                          typename B::template Pointer<double>, const Scratch<B>&) {
   return not_whole("residual_squares");
-}
-
-/// Doubles of SmallSvd::work.
-template <class Queue>
-Index small_svd_work(const Queue&, Index) {
-  return 0;
-}
-template <class Queue, class B>
-Default small_svd(const Queue&, const SmallSvd<B>&) {
-  return not_whole("small_svd");
 }
 
 }  // namespace qrane::backend

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of factorizations: chains of orthogonal blocks applied to Q, rows in and out of R, batches.
+//
+// Limits say how far a backend reaches: max_sweep_carry and max_sweep_block for sweep and wide_sweep, max_update_cols
+// and max_update_rows for update_rows. Beyond that update/sweep.hpp and update/rows_without_q.hpp do the same by
+// products.
 #pragma once
 
 #include "vocabulary/memory.hpp"
 
 namespace qrane::backend {
 
-/// Optional, updates of an explicit Q: a chain of orthogonal blocks applied from the right, one after another, to the
-/// columns of X, with p columns (the carry) that every block shares. Block j stands on the columns J_j = first + j *
-/// block
-/// .. of X (the last one may be narrower) and on the carry; H_j is square, of order |J_j| + p, at h + j * (block + p)^2
-/// with leading dimension |J_j| + p.
+/// A chain of orthogonal blocks applied from the right, one after another, to the columns of X, with p columns (the
+/// carry) that all blocks share. Block j acts on the columns J_j = first + j block, ... of X (the last block may be
+/// narrower) and on the carry. H_j is square, of order |J_j| + p, at h + j (block + p)² with leading dimension |J_j| +
+/// p.
 ///
 ///   down:  j = 0, 1, ...   [ X(:, J_j + shift) | carry ] := [ carry | X(:, J_j) ] H_j       shift <= 0
 ///   up:    j = last, ...   [ carry | X(:, J_j + shift) ] := [ X(:, J_j) | carry ] H_j       shift >= 0
 ///
-/// |shift| <= p. The carry is `carry_in` at first and goes to `carry_out` at last; both have X's rows and may be
-/// columns of X: carry_in is read before, carry_out written after all blocks. Columns that carry_in lacks of p are
-/// zeros, those that carry_out lacks are dropped. Rows of X are independent. A backend with `sweep(task)` has
-/// max_sweep_carry(T), the largest p, and max_sweep_block(T).
+/// |shift| <= p. The carry starts as `carry_in` and ends in `carry_out`. Both have X's rows and may be columns of X:
+/// carry_in is read before, carry_out written after all blocks. Columns that carry_in lacks of p are zeros; those that
+/// carry_out lacks are dropped. Rows of X are independent.
 template <class B, class T>
 struct Sweep {
   DeviceMatrix<B, T> x;  // rows x any, batched
@@ -29,15 +31,31 @@ struct Sweep {
   Index block = 0, p = 0, shift = 0;
   bool down = true;
 };
+template <class Queue, class B, class T>
+Default sweep(const Queue&, const Sweep<B, T>&) {
+  return not_whole("sweep");
+}
 
-/// Optional, updates of R alone: rows in, then rows out of many small factorizations, in one launch. With [R d] as it
-/// is for A and b (d = Qᵀb), it becomes that of A and b with the rows rows_in and their right-hand sides e_in, without
-/// the rows rows_out and theirs (which the caller knows: they are among A's). Rows come in by rotations or reflections;
-/// a row u goes out by Saunders' way (LINPACK's dchdd): Rᵀ a = u, rotations that take (a, alpha) to e_{n+1}, alpha² = 1
-/// - aᵀa. Where alpha² is not above `least_left` the rest of A lacks a direction that u has, to working accuracy: then
-/// this matrix stays as it was, rows in and all, and `refused` counts one. The signs of R's diagonal stay. Made for few
-/// rows at a time: a chain of n rotations for each. A backend with `update_rows(task)` has max_update_cols(), the
-/// largest n, and max_update_rows(), the most rows in and out together.
+/// The same with the blocks, products, sums and the carry in double; X and carry_out are rounded as they are written.
+/// Backends with B::float_sums_lean have it for float.
+template <class B, class T>
+struct WideSweep {
+  Sweep<B, T> sweep;                         // its h is unused
+  typename B::template Pointer<double> h{};  // laid out as Sweep's
+};
+template <class Queue, class B, class T>
+Default wide_sweep(const Queue&, const WideSweep<B, T>&) {
+  return not_whole("wide_sweep");
+}
+
+/// Rows into, then rows out of, many small triangles R, in one launch. [R d] belongs to A and b (d = Qᵀb) and becomes
+/// that of A and b with the rows rows_in (right-hand sides e_in), without the rows rows_out (e_out), which must be
+/// among A's rows.
+///
+/// Rows enter by rotations or reflections. A row u leaves by Saunders' method (LINPACK's dchdd): Rᵀ a = u, and
+/// rotations that take (a, alpha) to e_{n+1}, alpha² = 1 - aᵀa. Where alpha² is not above `least_left`, the other rows
+/// of A lack a direction of u to working accuracy: this matrix then stays as it was, without rows_in too, and `refused`
+/// counts one. Signs of R's diagonal stay. Meant for few rows: each is a chain of n rotations.
 template <class B, class T>
 struct RowUpdate {
   DeviceMatrix<B, T> r;                            // in/out: n x n, upper triangles alone; its count is the batch's
@@ -51,24 +69,18 @@ struct RowUpdate {
     return static_cast<double>(n + 10) * std::numeric_limits<T>::epsilon();
   }
 };
+template <class Queue, class B, class T>
+Default update_rows(const Queue&, const RowUpdate<B, T>&) {
+  return not_whole("update_rows");
+}
 
-
-/// Optional, in place of `sweep`: the same with the blocks, products, sums and the carry in double; X and carry_out are
-/// rounded as they are written. A backend with `wide_sweep(task)` has max_sweep_carry(T) and max_sweep_block(T), too.
-template <class B, class T>
-struct WideSweep {
-  Sweep<B, T> sweep;                         // its h is not looked at
-  typename B::template Pointer<double> h{};  // laid out as Sweep's
-};
-
-
-/// Optional: rows into, rows out of, or columns out of all matrices of a batch, Q and R at once, each matrix's result
-/// from that matrix alone. Rows come in by reflectors over the diagonal and the rows that come; columns go by
-/// reflectors on the diagonal and p numbers below it; for rows that go, thin Q is completed by an orthonormal Z so that
-/// the unit vectors of those rows are in its range, and rotations from the bottom up take them into Z, which is
-/// dropped. Q stays orthonormal whatever the rows carried. What is read must not overlap what is written. A backend
-/// with `batch_update(task)` has takes_batch_update(rows, cols, p, T), whether m x n matrices and p are within its
-/// limits.
+/// Rows into, rows out of, or columns out of all matrices of a batch, Q and R at once. Each matrix's result depends on
+/// that matrix alone.
+///
+/// Rows enter by reflectors over the diagonal and the new rows. Columns leave by reflectors on the diagonal and p
+/// entries below it. For rows that leave, thin Q is completed by an orthonormal Z so that the unit vectors of those
+/// rows are in its range; rotations from the bottom up move them into Z, which is dropped. Q stays orthonormal for any
+/// rows. Input and output must not overlap.
 template <class B, class T>
 struct BatchUpdate {
   enum class Change { rows_in, rows_out, columns_out };
@@ -80,19 +92,7 @@ struct BatchUpdate {
   DeviceMatrix<B, T> r_after;  // out: the same after the change, upper triangles alone
   DeviceMatrix<B, T> q_after;
 };
-
-template <class Queue, class B, class T>
-Default sweep(const Queue&, const Sweep<B, T>&) {
-  return not_whole("sweep");
-}
-template <class Queue, class B, class T>
-Default wide_sweep(const Queue&, const WideSweep<B, T>&) {
-  return not_whole("wide_sweep");
-}
-template <class Queue, class B, class T>
-Default update_rows(const Queue&, const RowUpdate<B, T>&) {
-  return not_whole("update_rows");
-}
+/// Whether batch_update takes m x n matrices and p rows or columns: queue, m (0 without Q), n, p, a scalar.
 template <class Queue, class T>
 bool takes_batch_update(const Queue&, Index, Index, Index, T) {
   return false;

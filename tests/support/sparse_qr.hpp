@@ -28,10 +28,10 @@ struct Values {
     return sparse::by_triplets(triplets.rows, triplets.cols, static_cast<Index>(values.size()), triplets.row.data(),
                                triplets.col.data(), values.data());
   }
-  Dense<T> dense() const {  // duplicates summed in T, as the library does
-    Dense<T> a(triplets.rows, triplets.cols);
+  Dense<T> dense() const {  // duplicates summed wider, as the library does
+    Dense<Wide<T>> a(triplets.rows, triplets.cols);
     for (std::size_t k = 0; k < values.size(); ++k) a(triplets.row[k], triplets.col[k]) += values[k];
-    return a;
+    return convert<T>(a);
   }
   Triplets triplets;
   std::vector<T> values;

@@ -8,6 +8,8 @@
 
 #include "paper/cpu.hpp"
 #if QRANE_WITH_CUDA
+#include <cuda_runtime_api.h>
+
 #include "paper/cuda.hpp"
 #endif
 #include "paper/tiles/tile_factor.hpp"

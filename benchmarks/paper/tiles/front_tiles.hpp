@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page of the vocabulary (kernels.hpp) of its own: rounds of the sparse paper's tile tasks, one launch each.
+// A page of the vocabulary: rounds of the sparse paper's tile tasks, one launch each.
 // (Yeralan, Davis, Sid-Lakhdar, Ranka, "Algorithm 980: Sparse QR Factorization on the GPU", ACM TOMS 2017, section 3.2:
 // the task types, the VT tile, T's column from the update's own product.) scheduler.hpp makes the rounds.
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches in the C interface (qrane.h) over the C++ one; as in c_interface.cpp there is no mathematics here.
+// Batches in the C interface (qrane.h) over the C++ one; as in context.cpp there is no mathematics here.
 #include <variant>
 
 #include "api/c/c_interface.hpp"

@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <variant>
 
+#include "vocabulary/memory.hpp"
+
 struct qrane_context {
   qrane::Context context;
 };
@@ -92,12 +94,6 @@ void check_struct(const Struct* target, const char* name) {
 template <class T>
 using MatrixOf = std::conditional_t<std::is_same_v<T, float>, qrane_matrix_s, qrane_matrix_d>;
 
-/// Whether the elements of a matrix can be counted in bytes by 64 bits.
-inline bool addressable(Index major, Index ld, std::size_t scalar_bytes) {
-  const auto limit = std::numeric_limits<Index>::max() / static_cast<Index>(scalar_bytes);
-  return major == 0 || ld <= limit / major;
-}
-
 /// The caller's matrix as a view, checked under the caller's name for it.
 template <class T>
 MatrixView<T> view_of(const qrane::Context& context, const MatrixOf<T>* a, const char* name) {
@@ -112,7 +108,7 @@ MatrixView<T> view_of(const qrane::Context& context, const MatrixOf<T>* a, const
   const bool by_rows = a->layout == QRANE_ROW_MAJOR;
   const Index minor = by_rows ? a->cols : a->rows, major = by_rows ? a->rows : a->cols;
   check(a->ld >= minor, bad, name, "->ld is ", a->ld, ", less than its ", minor, by_rows ? " columns" : " rows");
-  check(addressable(major, a->ld, sizeof(T)), bad, name, " is ", a->rows, " x ", a->cols, " with ld ", a->ld,
+  check(backend::addressable(major, a->ld, 1, sizeof(T)), bad, name, " is ", a->rows, " x ", a->cols, " with ld ", a->ld,
         ": more bytes than 64 bits count");
   const bool in_buffer = a->memory == QRANE_MEMORY_DEVICE && context.backend() == qrane::Backend::opencl;
   const bool empty = a->rows == 0 || a->cols == 0;
@@ -161,7 +157,7 @@ void write_solution(const qrane::Context& context, const Solution<T>& solution, 
     write_struct(qrane_solution{sizeof(qrane_solution), solution.rank, solution.full, solution.condition}, info);
 }
 
-/// The caller's options, or the defaults; in c_interface.cpp.
+/// The caller's options, or the defaults; in context.cpp.
 Options options_of(const qrane_options* given);
 
 inline SolveOptions solve_options_of(const qrane_solve_options* options) {

@@ -49,8 +49,20 @@ sparse::Factor<T>& factor_of(const qrane_sparse_factor* handle) {
 sparse::Pattern pattern_of(const qrane_sparse_pattern* pattern) {
   check_not_null(pattern, "pattern");
   check_range("pattern->storage", pattern->storage, QRANE_BY_TRIPLETS);
-  return {pattern->rows,     pattern->cols,        pattern->entries,    static_cast<sparse::Storage>(pattern->storage),
-          pattern->pointers, pattern->row_indices, pattern->col_indices};
+  const std::int32_t bytes = pattern->index_bytes;
+  check(bytes == 0 || bytes == 4 || bytes == 8, ErrorCode::invalid_argument, "pattern->index_bytes is ", bytes,
+        ", none of 0, 4 and 8");
+  const auto indices = [bytes](const void* p) -> sparse::Indices {
+    if (bytes == 4) return static_cast<const std::int32_t*>(p);
+    return static_cast<const std::int64_t*>(p);
+  };
+  return {pattern->rows,
+          pattern->cols,
+          pattern->entries,
+          static_cast<sparse::Storage>(pattern->storage),
+          indices(pattern->pointers),
+          indices(pattern->row_indices),
+          indices(pattern->col_indices)};
 }
 
 void check_count(Index count, Index expected, const char* what) {

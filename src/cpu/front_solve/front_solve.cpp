@@ -13,8 +13,6 @@ namespace qrane::backend::cpu {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 /// A front as a solve sees it.
 template <class T>
 class SolveFront {
@@ -115,20 +113,19 @@ class ReflectPanel {
   /// C of those rows := C - V op(T) (sum of products).
   void subtract(Index first, Index last, Op op, const T* products, Index parts) const {
     const Index size = f_.panel * f_.cols;
-    std::vector<T> sum(at(size), T(0)), u(at(size), T(0));
+    std::vector<T> sum(size, T(0)), u(size, T(0));
     for (Index p = 0; p < parts; ++p)
-      for (Index e = 0; e < size; ++e) sum[at(e)] += products[p * size + e];
+      for (Index e = 0; e < size; ++e) sum[e] += products[p * size + e];
     for (Index i = 0; i < n_; ++i)
       for (Index j = op == Op::none ? i : 0; j < (op == Op::none ? n_ : i + 1); ++j)
         for (Index c = 0; c < f_.cols; ++c)
-          u[at(i * f_.cols + c)] +=
-              (op == Op::none ? t_[i + j * f_.panel] : t_[j + i * f_.panel]) * sum[at(j * f_.cols + c)];
+          u[i * f_.cols + c] += (op == Op::none ? t_[i + j * f_.panel] : t_[j + i * f_.panel]) * sum[j * f_.cols + c];
     for (Index j = 0; j < n_; ++j)
       for (Index i = first; i < last; ++i)
-        for (Index c = 0; c < f_.cols; ++c) line(i)[c] -= v_[i + j * shape_.ld] * u[at(j * f_.cols + c)];
+        for (Index c = 0; c < f_.cols; ++c) line(i)[c] -= v_[i + j * shape_.ld] * u[j * f_.cols + c];
   }
   void reflect(Op op) const {
-    std::vector<T> product(at(Index{f_.panel} * f_.cols));
+    std::vector<T> product(Index{f_.panel} * f_.cols);
     multiply(0, state_.height, product.data());
     subtract(0, state_.height, op, product.data(), 1);
   }
@@ -200,21 +197,24 @@ void norm_lines(const Queue& queue, const NormLines<Cpu, T>& task) {
 }
 
 template <class T>
-void solve_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks, Op op) {
+void solve_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks,
+                      Op op) {
   if (queue.skip()) return;
   queue.workers().run(tasks.count, tasks.count * task_operations,
-                [&](Index i, int) { SolveFront<T>(f, tasks.tasks[i]).solve(op); });
+                      [&](Index i, int) { SolveFront<T>(f, tasks.tasks[i]).solve(op); });
 }
 
 template <class T>
-void update_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks, Op op) {
+void update_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks,
+                       Op op) {
   if (queue.skip()) return;
   queue.workers().run(tasks.count, tasks.count * task_operations,
-                [&](Index i, int) { SolveFront<T>(f, tasks.tasks[i]).update(op); });
+                      [&](Index i, int) { SolveFront<T>(f, tasks.tasks[i]).update(op); });
 }
 
 template <class T>
-void reflect_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, std::int32_t>& list, Op op) {
+void reflect_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, std::int32_t>& list,
+                         Op op) {
   if (queue.skip()) return;
   queue.workers().run(list.count, list.count * task_operations, [&](Index i, int) {
     const std::int32_t front = list.tasks[i], count = (f.shapes[front].cols + f.panel - 1) / f.panel;
@@ -224,7 +224,8 @@ void reflect_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, cons
 }
 
 template <class T>
-void multiply_front_panels(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks) {
+void multiply_front_panels(const Queue& queue, const FrontReflect<Cpu, T>& f,
+                           const FrontTasks<Cpu, FrontPanelPart>& tasks) {
   if (queue.skip()) return;
   queue.workers().run(tasks.count, tasks.count * task_operations, [&](Index i, int) {
     const FrontPanelPart& p = tasks.tasks[i];
@@ -234,7 +235,8 @@ void multiply_front_panels(const Queue& queue, const FrontReflect<Cpu, T>& f, co
 }
 
 template <class T>
-void update_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks, Op op) {
+void update_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks,
+                        Op op) {
   if (queue.skip()) return;
   queue.workers().run(tasks.count, tasks.count * task_operations, [&](Index i, int) {
     const FrontPanelPart& p = tasks.tasks[i];
@@ -244,15 +246,18 @@ void update_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const
   });
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                       \
-  template void copy_lines(const Queue&, const CopyLines<Cpu, T>&);                                                       \
-  template void sum_lines(const Queue&, const SumLines<Cpu, T>&);                                                         \
-  template void norm_lines(const Queue&, const NormLines<Cpu, T>&);                                                       \
-  template void solve_front_rows(const Queue&, const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);        \
-  template void update_front_rows(const Queue&, const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);       \
-  template void reflect_front_lines(const Queue&, const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, Op); \
-  template void multiply_front_panels(const Queue&, const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, FrontPanelPart>&); \
-  template void update_front_lines(const Queue&, const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, FrontPanelPart>&, Op);
+#define QRANE_INSTANTIATE(T)                                                                                          \
+  template void copy_lines(const Queue&, const CopyLines<Cpu, T>&);                                                   \
+  template void sum_lines(const Queue&, const SumLines<Cpu, T>&);                                                     \
+  template void norm_lines(const Queue&, const NormLines<Cpu, T>&);                                                   \
+  template void solve_front_rows(const Queue&, const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);    \
+  template void update_front_rows(const Queue&, const FrontSolve<Cpu, T>&, const FrontTasks<Cpu, FrontBlock>&, Op);   \
+  template void reflect_front_lines(const Queue&, const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&,  \
+                                    Op);                                                                              \
+  template void multiply_front_panels(const Queue&, const FrontReflect<Cpu, T>&,                                      \
+                                      const FrontTasks<Cpu, FrontPanelPart>&);                                        \
+  template void update_front_lines(const Queue&, const FrontReflect<Cpu, T>&, const FrontTasks<Cpu, FrontPanelPart>&, \
+                                   Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

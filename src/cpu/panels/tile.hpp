@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the QR tile kernels of the CPU backend share (panel.cpp, panel_tree.cpp): column steps, compact WY, scaling.
+// What the QR tile kernels of the CPU backend share (factor.cpp, factor_tree.cpp): column steps, compact WY, scaling.
 //
 // A block is factored in groups of `inner` columns, as LAPACK's geqrt: Householder vectors column by column inside the
 // group, then one compact-WY update of the columns to its right.

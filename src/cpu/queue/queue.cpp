@@ -12,6 +12,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "cpu/queue/blas_core.hpp"
 #include "vocabulary/reserve.hpp"
 
 // OpenBLAS only.
@@ -47,48 +48,16 @@ struct Queue::Pool {
     auto* p = static_cast<std::byte*>(std::aligned_alloc(256, static_cast<std::size_t>((bytes + 255) / 256 * 256)));
     detail::check(p != nullptr, ErrorCode::out_of_memory, "out of memory on the CPU: needed ", bytes, " bytes, ", free,
                   " are free");
+    try {
+      sizes[p] = bytes;
+    } catch (...) {
+      std::free(p);
+      throw;
+    }
     used += bytes;
-    sizes[p] = bytes;
     return p;
   }
 };
-
-namespace {
-
-constexpr Index chunk_elements = 1 << 15;  // one partial sum each: the same partition for any number of threads
-
-/// Combines term(element) over row chunks in parallel, then over the chunks in order.
-template <class T, class Term, class Combine>
-double reduce(const DeviceMatrix<Cpu, T>& a, ThreadPool& workers, Term term, Combine combine) {
-  const Index per_column = std::max<Index>(1, (a.rows + chunk_elements - 1) / chunk_elements);
-  std::vector<double> partial(static_cast<std::size_t>(per_column * a.cols), 0.0);
-  workers.run(per_column * a.cols, a.rows * a.cols, [&](Index k, int) {
-    const T* column = a.data + k / per_column * a.ld;
-    const Index first = (k % per_column) * chunk_elements;
-    double sum = 0;
-    for (Index i = first; i < std::min(a.rows, first + chunk_elements); ++i)
-      sum = combine(sum, term(static_cast<double>(column[i])));
-    partial[static_cast<std::size_t>(k)] = sum;
-  });
-  double total = 0;
-  for (double p : partial) total = combine(total, p);
-  return total;
-}
-
-/// body(matrix of the batch, first column, last column): all columns, about chunk_elements at a time.
-template <class T>
-void for_columns(const DeviceMatrix<Cpu, T>& a, ThreadPool& workers,
-                 const std::function<void(Index, Index, Index)>& body) {
-  const Index at_once = std::max<Index>(1, chunk_elements / std::max<Index>(a.rows, 1));
-  const Index groups = (a.cols + at_once - 1) / at_once;
-  workers.run(groups * a.count, a.rows * a.cols * a.count, [&](Index k, int) {
-    const Index first = k % groups * at_once;
-    body(k / groups, first, std::min(a.cols, first + at_once));
-  });
-}
-
-
-}  // namespace
 
 Queue::Queue(int threads, std::int64_t memory_limit_bytes) : pool_(std::make_shared<Pool>()) {
   detail::check(threads >= 0, ErrorCode::invalid_argument, "threads must not be negative, got ", threads);
@@ -165,6 +134,10 @@ std::vector<DeviceInfo> device_infos() {
   d.architecture = "aarch64";
 #endif
   d.driver = openblas_get_config ? openblas_get_config() : "BLAS";
+  if (const BlasCore core = blas_core(); !core.fitting.empty()) {
+    d.driver += "; it runs kernels for " + core.used + " where this processor has " + core.fitting +
+                ": set OPENBLAS_CORETYPE=" + core.fitting;
+  }
   d.memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   d.free_bytes = free_machine_bytes();
   d.compute_units = available_cores();

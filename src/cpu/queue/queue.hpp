@@ -18,7 +18,7 @@
 
 namespace qrane::backend::cpu {
 
-class Queue {
+class Queue : public InOrder<Queue> {
  public:
   /// threads = 0: all cores. memory_limit_bytes = 0: no limit but the machine's.
   explicit Queue(int threads = 0, std::int64_t memory_limit_bytes = 0);
@@ -29,7 +29,7 @@ class Queue {
 
   std::byte* allocate(Index bytes) const;
   void release(std::byte* p) const;
-  /// Optional in the vocabulary: bytes of the machine, or of the limit, that allocations may still take.
+  /// Bytes of the machine, or of the limit, that allocations may still take.
   Index available_bytes() const;
   template <class T>
   void upload(const T* source, T* target, Index count) const {
@@ -41,10 +41,6 @@ class Queue {
   }
   void synchronize() const {}
   Queue when(const std::int32_t* condition) const;
-  Queue side() const { return *this; }
-  void follow(const Queue&) {}
-  /// Whether a user captures this queue's stream.
-  bool captured() const { return false; }
   template <class T>
   Limits limits(T) const;
 

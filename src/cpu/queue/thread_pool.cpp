@@ -85,6 +85,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
     for (int worker = 1; worker < threads; ++worker)
       state_->workers.emplace_back([s = state_.get(), worker] { s->serve(worker); });
   } catch (const std::system_error&) {  // the system gives no more threads: those that there are do the work
+  } catch (const std::bad_alloc&) {
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// apply_small: C := Qᵀ C or Q C for many small matrices, Q as factor_small left it (batch_small.cuh has the layout).
+// apply_small: C := Qᵀ C or Q C for many small matrices, Q as factor_small left it (small.cuh has the layout).
 //
 // C lies in the registers of a warp as A did, V in shared memory with its ones and zeros; each reflector costs one sum
 // over a column's parts, w = tau vᵀ c, and one update c -= w v. C beyond Shape::cols columns is walked over in pieces.
@@ -60,7 +60,7 @@ __host__ __device__ constexpr int apply_elements() {
   return 2 * small_ld<Shape>(Shape::rows) * Shape::cols + Shape::cols;
 }
 
-/// Thread map: batch_small.cuh. Dynamic shared memory: apply_elements for every matrix of the CTA.
+/// Thread map: small.cuh. Dynamic shared memory: apply_elements for every matrix of the CTA.
 template <class Shape>
 __global__ void __launch_bounds__(32 * apply_warps<typename Shape::Scalar>)
     apply_small_kernel(const std::int32_t* condition, ApplySmall<Cuda, typename Shape::Scalar> task, bool whole_v,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor_small: Householder QR of many small matrices, each in the registers of one warp or of a part of one
-// (batch_small.cuh has the layout), LAPACK-shaped: R above, V below the diagonal, tau beside.
+// (small.cuh has the layout), LAPACK-shaped: R above, V below the diagonal, tau beside.
 //
 // Column step j, with x the tail of column j below row j (all columns scaled to a largest magnitude near 1):
 //     s_c = sum_{i > j} x_i a_ic  for all c;  s_j = ||x||^2
@@ -143,7 +143,7 @@ __host__ __device__ int small_elements() {
   return small_ld<Shape>(Shape::rows) * Shape::cols + (Shape::cols + 3) / 4 * 4;
 }
 
-/// Thread map: batch_small.cuh. Dynamic shared memory: small_elements for every matrix of the CTA.
+/// Thread map: small.cuh. Dynamic shared memory: small_elements for every matrix of the CTA.
 template <class Shape>
 __global__ void __launch_bounds__(32 * small_warps)
     factor_small_kernel(const std::int32_t* condition, FactorSmall<Cuda, typename Shape::Scalar> task, bool whole_in,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small double matrices in the shared memory of one block, as tiles of 8 x 8 that warps multiply by fp64 tensor-core
-// products: what the Cholesky factorizations of Gram matrices stand on (cholesky.cu, reflect_head.cuh).
+// products: what the Cholesky factorizations of Gram matrices stand on (guard/guarded_cholesky.cu, reflect_head.cuh).
 #pragma once
 
 #include <cfloat>

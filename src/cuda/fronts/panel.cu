@@ -20,6 +20,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "cuda/collectives/cluster_launch.hpp"
 #include "cuda/fronts/panel_gram.hpp"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/fronts.hpp"
@@ -141,27 +142,10 @@ int bytes(int resident_rows) {
 template <int R, int warps, class T>
 void start(const Launch& launch, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, FrontPanelTask>& tasks, int blocks,
            int resident_rows) {
-  auto* const kernel = front_panel_kernel<T, R, warps>;
-  const int shared = bytes<warps>(resident_rows);
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared),
-             "cudaFuncSetAttribute(front_panel)");
-  if (blocks > 8)
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
-               "cudaFuncSetAttribute(front_panel)");
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = static_cast<unsigned>(blocks);
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(tasks.count * blocks));
-  config.blockDim = dim3(warps * 32);
-  config.dynamicSmemBytes = static_cast<std::size_t>(shared);
-  config.stream = launch.stream;
-  config.attrs = &attribute;
-  config.numAttrs = blocks > 1 ? 1 : 0;
-  check_cuda(cudaLaunchKernelEx(&config, kernel, launch.condition, f, static_cast<const FrontPanelTask*>(tasks.tasks),
-                                blocks, resident_rows, resident_rows + 4),
-             "front_panel kernel");
+  const ClusterShape shape{dim3(static_cast<unsigned>(tasks.count * blocks)), warps * 32, blocks,
+                           bytes<warps>(resident_rows)};
+  launch_cluster(front_panel_kernel<T, R, warps>, "front_panel kernel", shape, launch.stream, launch.condition, f,
+                 tasks.tasks, blocks, resident_rows, resident_rows + 4);
 }
 
 }  // namespace

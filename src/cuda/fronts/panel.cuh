@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the panels of fronts (front_panel.cu) are made of: shared memory of a block, sums over warps and blocks, and the
+// What the panels of fronts (panel.cu) are made of: shared memory of a block, sums over warps and blocks, and the
 // scalars of a reflector.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A front's panel (front_panel.cu), column by column within a strip.
+// A front's panel (panel.cu), column by column within a strip.
 #pragma once
 
 #include "cuda/fronts/panel_rows.cuh"

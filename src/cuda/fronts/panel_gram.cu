@@ -19,6 +19,7 @@
 //
 // Every block goes through the 32 columns for itself, with the same bits.
 // Cost: 3 m b^2 flops in double, 12 m b bytes and 4 exchanges; of few rows the 32 steps take most of the time.
+#include "cuda/collectives/cluster_launch.hpp"
 #include "cuda/fronts/panel_gram.hpp"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/fronts.hpp"
@@ -309,30 +310,13 @@ __global__ void __launch_bounds__(threads, 1)
 
 void launch_factor_front_panels_by_gram(const Launch& launch, const Fronts<Cuda, float>& f,
                                         const FrontTasks<Cuda, FrontPanelTask>& tasks) {
-  constexpr int portable_cluster = 8, rows_of_block = 512;
+  constexpr int rows_of_block = 512;
   int blocks = 1;
-  if (device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9)
+  if (has_clusters())
     while (blocks < most_blocks && blocks * rows_of_block < tasks.max_rows) blocks *= 2;
-  constexpr int bytes = sizeof(Shared);
-  check_cuda(cudaFuncSetAttribute(front_panel_gram_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-             "cudaFuncSetAttribute(front_panel_gram)");
-  if (blocks > portable_cluster)
-    check_cuda(cudaFuncSetAttribute(front_panel_gram_kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
-               "cudaFuncSetAttribute(front_panel_gram)");
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = static_cast<unsigned>(blocks);
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(tasks.count * blocks));
-  config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = bytes;
-  config.stream = launch.stream;
-  config.attrs = &attribute;
-  config.numAttrs = blocks > 1 ? 1 : 0;
-  check_cuda(cudaLaunchKernelEx(&config, front_panel_gram_kernel, launch.condition, f,
-                                static_cast<const FrontPanelTask*>(tasks.tasks), blocks),
-             "front_panel_gram kernel");
+  const ClusterShape shape{dim3(static_cast<unsigned>(tasks.count * blocks)), threads, blocks, sizeof(Shared)};
+  launch_cluster(front_panel_gram_kernel, "front_panel_gram kernel", shape, launch.stream, launch.condition, f,
+                 tasks.tasks, blocks);
 }
 
 }  // namespace qrane::backend::cuda

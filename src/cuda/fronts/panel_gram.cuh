@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tall panel by its Gram matrix (front_panel_gram.cu): shared memory, and the passes over the rows. fp64 tensor
+// A tall panel by its Gram matrix (panel_gram.cu): shared memory, and the passes over the rows. fp64 tensor
 // cores.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A front's panel (front_panel.cu): what is done with a strip's V. Products on fp64 tensor cores, and T.
+// A front's panel (panel.cu): what is done with a strip's V. Products on fp64 tensor cores, and T.
 #pragma once
 
 #include "cuda/fronts/panel_rows.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A front's panel (front_panel.cu): the rows of a block, in device or shared memory or a strip of them in registers.
+// A front's panel (panel.cu): the rows of a block, in device or shared memory or a strip of them in registers.
 #pragma once
 
 #include "cuda/fronts/panel.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a front's panel (front_panel.cu, front_panel_gram.cu) begins, and what it leaves besides V, R and T.
+// How a front's panel (panel.cu, panel_gram.cu) begins, and what it leaves besides V, R and T.
 #pragma once
 
 #include "cuda/fronts/front.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What front_update.cu (one panel) and front_update_pair.cu (two at once) share: the tiles of V and C in shared memory,
+// What update.cu (one panel) and update_pair.cu (two at once) share: the tiles of V and C in shared memory,
 // their copies, and the two products.
 //
 // Shared memory: a column of a tile is 16 or 8 pieces of 16 bytes, piece p of column c at p ^ swizzle(c), so that all
@@ -9,6 +9,7 @@
 
 #include <cuda_pipeline_primitives.h>
 
+#include "cuda/collectives/cluster_launch.hpp"
 #include "cuda/collectives/cluster.cuh"
 #include "cuda/collectives/mma.cuh"
 #include "cuda/collectives/tile_mma.cuh"
@@ -298,24 +299,9 @@ struct Back {
 template <class T, class Kernel>
 void launch_clusters(Kernel* kernel, int shared_bytes, const Launch& launch, const Fronts<Cuda, T>& fronts,
                      const FrontTasks<Cuda, FrontUpdateTask>& tasks, const char* name) {
-  constexpr int portable_cluster = 8;
-  const bool clusters = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
-  const int blocks = clusters ? tasks.blocks : 1;
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes), name);
-  if (blocks > portable_cluster)
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), name);
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(tasks.count * blocks));
-  config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
-  config.stream = launch.stream;
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
-  config.attrs = &cluster;
-  config.numAttrs = blocks > 1 ? 1 : 0;
-  check_cuda(cudaLaunchKernelEx(&config, kernel, launch.condition, fronts, tasks.tasks, blocks), name);
-  check_launch(name);
+  const int blocks = has_clusters() ? tasks.blocks : 1;
+  const ClusterShape shape{dim3(static_cast<unsigned>(tasks.count * blocks)), threads, blocks, shared_bytes};
+  launch_cluster(kernel, name, shape, launch.stream, launch.condition, fronts, tasks.tasks, blocks);
 }
 
 /// Checks what both launches must satisfy.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // update_fronts_pair: updates by two neighbouring panels at once, of strips of up to 128 columns:
 //     X1 = T1ᵀ V1ᵀ C,   X2 = T2ᵀ (V2ᵀ C - (V2ᵀ V1) X1),   C := C - V1 X1 - V2 X2
-// Twice the flops for the bytes that one panel's update (front_update.cu) moves; for fronts too tall to stay in shared
+// Twice the flops for the bytes that one panel's update (update.cu) moves; for fronts too tall to stay in shared
 // memory, which are read twice and written once.
 //
 // A cluster of blocks shares a task's rows; tiles of V1, V2 (32 columns each) and C (128) come through a ring of

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A front in the shared memory of one block, factored column by column, and what goes back to global memory. In shared
 // memory column j has R in its first rows and, below row pivot[j], its reflector without the leading one.
-// front_blocked.cuh factors most fronts faster; this way takes any.
+// blocked.cuh factors most fronts faster; this way takes any.
 #pragma once
 
 #include "cuda/collectives/panel.cuh"

@@ -4,7 +4,7 @@
 // After Anderson, Ballard, Demmel, Keutzer, "Communication-Avoiding QR Decomposition for GPUs" (IPDPS 2011), section
 // III (a flat tree below a tree of higher arity); the chains, and Q recomputed from checkpoints, are this code's own.
 //
-// A chain is a head of NB rows followed by chunks of 32 K rows, each absorbed into the chain's triangle (chain.cuh).
+// A chain is a head of NB rows followed by chunks of 32 K rows, each absorbed into the chain's triangle (absorb.cuh).
 // Neighbouring chains lie side by side, so that all warps read one region of A at a time:
 //
 //     rows    | head + chunk of chain 0 | of chain 1 | ... | chunk of chain 0 | of chain 1 | ...

@@ -14,6 +14,7 @@
 // Cost: 4 m b^2 flops and b passes over the panel in the second-level cache; bound by the b barriers.
 #include <cooperative_groups.h>
 
+#include "cuda/collectives/cluster_launch.hpp"
 #include "cuda/reach.hpp"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/panels.hpp"
@@ -258,25 +259,8 @@ __global__ void __launch_bounds__(threads)
 #endif
 }
 
-template <class T>
-cudaLaunchConfig_t configure(unsigned blocks, Index chunk, Index count, cudaLaunchAttribute& attribute,
-                             cudaStream_t stream) {
-  auto* kernel = householder_panel_kernel<T>;
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
-             "cudaFuncSetAttribute(householder_panel)");
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic_bytes(chunk)),
-             "cudaFuncSetAttribute(householder_panel)");
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim.x = blocks;
-  attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(blocks, static_cast<unsigned>(count));
-  config.blockDim = dim3(threads);
-  config.dynamicSmemBytes = static_cast<std::size_t>(dynamic_bytes(chunk));
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  return config;
+ClusterShape cluster_of(unsigned blocks, Index chunk, Index count) {
+  return {dim3(blocks, static_cast<unsigned>(count)), threads, static_cast<int>(blocks), dynamic_bytes(chunk)};
 }
 
 constexpr Index most_rows = 65536;  // beyond that the tree's one pass over memory is the better way
@@ -285,15 +269,9 @@ constexpr Index most_rows = 65536;  // beyond that the tree's one pass over memo
 
 template <class T>
 std::int64_t max_householder_rows() {
-  if (device_attribute(cudaDevAttrComputeCapabilityMajor) < 9) return 0;
-  cudaLaunchAttribute attribute{};
-  const cudaLaunchConfig_t config = configure<T>(most_blocks, most_rows / most_blocks, 1, attribute, nullptr);
-  int clusters = 0;
-  if (cudaOccupancyMaxActiveClusters(&clusters, householder_panel_kernel<T>, &config) != cudaSuccess || clusters == 0) {
-    (void)cudaGetLastError();
-    return 0;
-  }
-  return most_rows;
+  if (!has_clusters()) return 0;
+  const ClusterShape largest = cluster_of(most_blocks, most_rows / most_blocks, 1);
+  return runs_clusters(householder_panel_kernel<T>, "householder_panel kernel", largest) ? most_rows : 0;
 }
 
 template <class T>
@@ -309,10 +287,8 @@ void householder_panel(const Queue& queue, const HouseholderPanel<Cuda, T>& task
   unsigned blocks = 1;
   while (blocks < most_blocks && m > least_rows * blocks) blocks *= 2;
   const Index chunk = (m + blocks - 1) / blocks;
-  cudaLaunchAttribute attribute{};
-  const cudaLaunchConfig_t config = configure<T>(blocks, chunk, task.panel.count, attribute, launch.stream);
-  check_cuda(cudaLaunchKernelEx(&config, householder_panel_kernel<T>, launch.condition, task, chunk),
-             "householder_panel kernel");
+  launch_cluster(householder_panel_kernel<T>, "householder_panel kernel", cluster_of(blocks, chunk, task.panel.count),
+                 launch.stream, launch.condition, task, chunk);
 }
 
 template std::int64_t max_householder_rows<float>();

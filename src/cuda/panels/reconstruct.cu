@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Householder vectors from an orthonormal panel (vocabulary/kernels.hpp names the paper): one block per
+// Householder vectors from an orthonormal panel (vocabulary/panels.hpp names the paper): one block per
 // matrix of order b <= 64.
 //
 //   1. LU without pivoting of Q1 - S in shared memory. S_j = -sign of the pivot as it then stands, so every

@@ -16,7 +16,6 @@
 #include "cuda/cuda.hpp"
 #include "vocabulary/queue.hpp"
 
-
 struct CUevent_st;
 struct CUgraphExec_st;
 struct cublasContext;
@@ -52,8 +51,6 @@ class Queue {
     download_bytes(source, target, count * Index{sizeof(T)});
   }
   void synchronize() const;
-  /// Optional in the vocabulary: host memory that copies reach without detours, 256-byte aligned, and a copy to it that
-  /// is only queued. Throws Error{out_of_memory}.
   std::byte* allocate_host(Index bytes) const;
   void release_host(std::byte* p) const noexcept;
   template <class T>
@@ -61,37 +58,28 @@ class Queue {
     static_assert(std::is_trivially_copyable_v<T>);
     copy_to_host_later(source, target, count * Index{sizeof(T)});
   }
-  /// The same from such memory.
   template <class T>
   void upload_later(const T* source, T* target, Index count) const {
     static_assert(std::is_trivially_copyable_v<T>);
     copy_to_device_later(source, target, count * Index{sizeof(T)});
   }
-  /// Optional in the vocabulary: bytes of the device, or of the limit, that allocations may still take.
+  /// Bytes of the device, or of the limit, that allocations may still take.
   Index available_bytes() const;
   /// Replaces a condition that this queue has.
   Queue when(const std::int32_t* condition) const;
   /// On a stream of its own that goes before this one's where both have work.
   Queue side() const;
   void follow(const Queue& other);
-  /// Optional in the vocabulary: queue `number` of those beside this one, for kernels and copies alone, made at the
-  /// first call. Urgent ones, which a number is always or never, go before the others where both have work.
+  /// Made at the first call.
   Queue lane(int number, bool urgent) const;
-  /// Optional in the vocabulary: a place in the work of one queue that others can follow; made where there is none.
   using Mark = Event;
   void mark(Mark& mark);
   void follow(const Mark& mark);
-  /// Optional in the vocabulary: what `work` gives to the queue that it is called with, and to lanes of that one which
-  /// follow it and which it follows in the end, is kept instead of done, and replay() queues all of it. Library
-  /// products are to be announced.
   using Recording = std::shared_ptr<CUgraphExec_st>;
   Recording recorded(const std::function<void(Queue&)>& work, bool products = false) const;
   void replay(const Recording& recording);
-  /// Whether somebody is capturing this queue's stream, whose graph is to hold the launches themselves.
   bool captured() const;
-  /// Optional in the vocabulary: gives `work` to when(condition); in a recording as one node of the graph, so that what
-  /// is not done costs one launch. What `work` queues must be on the queue it gets when it returns, or have been
-  /// followed by it, and the condition must not depend on it.
+  /// In a recording one node of the graph: what is not done costs one launch.
   void guarded(const std::int32_t* condition, const std::function<void(Queue&)>& work);
   /// For the scalar T; known from the first call on.
   template <class T>

@@ -180,7 +180,12 @@ std::byte* State::allocate(std::int64_t bytes) {
                                                          " bytes, free ", free_bytes, " bytes"));
   }
   check_cuda(status, "allocation of device memory");
-  sizes_.emplace(static_cast<std::byte*>(p), bytes);
+  try {
+    sizes_.emplace(static_cast<std::byte*>(p), bytes);
+  } catch (...) {
+    (void)(pool_ != nullptr ? cudaFreeAsync(p, stream_) : cudaFree(p));
+    throw;
+  }
   used_bytes_ += bytes;
   return static_cast<std::byte*>(p);
 }
@@ -241,7 +246,12 @@ std::byte* State::allocate_host(std::int64_t bytes) {
     throw Error(ErrorCode::out_of_memory, detail::concat("no ", bytes, " bytes of page-locked host memory"));
   }
   check_cuda(status, "cudaHostAlloc");
-  host_sizes_.emplace(static_cast<std::byte*>(p), bytes);
+  try {
+    host_sizes_.emplace(static_cast<std::byte*>(p), bytes);
+  } catch (...) {
+    (void)cudaFreeHost(p);
+    throw;
+  }
   return static_cast<std::byte*>(p);
 }
 
@@ -252,12 +262,15 @@ void State::release_host(std::byte* p) noexcept {
   if (found == host_sizes_.end()) return;
   const std::int64_t bytes = found->second;
   host_sizes_.erase(found);
-  if (spare_host_bytes_ + bytes > most_spare_host_bytes) {
-    if (cudaFreeHost(p) != cudaSuccess) (void)cudaGetLastError();
-    return;
+  if (spare_host_bytes_ + bytes <= most_spare_host_bytes) {
+    try {
+      spare_host_.emplace(bytes, p);
+      spare_host_bytes_ += bytes;
+      return;
+    } catch (const std::bad_alloc&) {  // it is freed instead
+    }
   }
-  spare_host_.emplace(bytes, p);
-  spare_host_bytes_ += bytes;
+  if (cudaFreeHost(p) != cudaSuccess) (void)cudaGetLastError();
 }
 
 }  // namespace qrane::backend::cuda

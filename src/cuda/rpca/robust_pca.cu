@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fused pass of robust PCA (vocabulary/kernels.hpp gives the mathematics) and the sum of z^2, in double,
+// The fused pass of robust PCA (vocabulary/rpca.hpp gives the mathematics) and the sum of z^2, in double,
 // in a fixed order: per block, then over the blocks. Bound by memory: M, L, Y read and Y, S, X written
 // once, 6 m n scalars; 16-byte accesses where pointers and leading dimensions allow.
 #include "cuda/queue/launch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole of a robust PCA iteration after its SVD, in one pass over the data (vocabulary/kernels.hpp gives the
+// The whole of a robust PCA iteration after its SVD, in one pass over the data (vocabulary/rpca.hpp gives the
 // mathematics): L = X P by a streamed product in double (thin_product.cuh), and S, Y, the next X and the residual from
 // each element of L while it is in registers. Neither L nor S goes to memory unless asked for, so an iteration reads M,
 // X and Y and writes the next X and Y: 5 m n scalars; 2 m n^2 flops.

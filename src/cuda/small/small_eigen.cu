@@ -14,6 +14,7 @@
 //
 // The same for R Rᵀ gives a triangle's Jacobi something near U to start from (launch_near_vectors): a sweep or two are
 // left.
+#include "cuda/collectives/cluster_launch.hpp"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/small.hpp"
 #include "cuda/small/small_eigen.hpp"
@@ -228,17 +229,9 @@ bool takes(Index n) { return n >= fewest && n <= most; }
 
 template <int R, int C, int blocks>
 void launch_tridiagonal(const Launch& launch, const SmallSvd& task, const Pieces& pieces) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(blocks);
-  config.blockDim = dim3(eigen::Reduction<R, C, blocks>::threads);
-  config.stream = launch.stream;
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {blocks, 1, 1};
-  config.attrs = &cluster;
-  config.numAttrs = blocks > 1 ? 1 : 0;
-  check_cuda(cudaLaunchKernelEx(&config, tridiagonal_kernel<R, C, blocks>, launch.condition, task, pieces),
-             "tridiagonal kernel");
+  const ClusterShape shape{dim3(blocks), eigen::Reduction<R, C, blocks>::threads, blocks, 0};
+  launch_cluster(tridiagonal_kernel<R, C, blocks>, "tridiagonal kernel", shape, launch.stream, launch.condition, task,
+                 pieces);
 }
 
 template <int R>

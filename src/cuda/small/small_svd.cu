@@ -20,6 +20,7 @@
 #include <array>
 #include <atomic>
 
+#include "cuda/collectives/cluster_launch.hpp"
 #include "cuda/reach.hpp"
 #include "cuda/queue/launch.hpp"
 #include "vocabulary/small.hpp"
@@ -322,7 +323,6 @@ struct Geometry {
   int buffer, bytes;  // the buffer in doubles
 };
 
-int compute_capability_major() { return device_attribute(cudaDevAttrComputeCapabilityMajor); }
 
 template <int seats>
 auto choose(bool both) {
@@ -333,32 +333,17 @@ constexpr int static_bytes = 6144;  // of shared memory, rounded up
 
 /// Blocks of the largest cluster that this device runs when each fills a multiprocessor.
 int largest_cluster() {
-  constexpr int portable = 8, most_devices = 64;
+  constexpr int most_devices = 64;
   static std::array<std::atomic<int>, most_devices> known{};  // 0: not yet
   int device = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   std::atomic<int>* const mine = device < most_devices ? &known[static_cast<std::size_t>(device)] : nullptr;
   if (mine != nullptr && *mine != 0) return *mine;
   int blocks = 1;
-  if (compute_capability_major() >= 9) {
-    auto* const kernel = choose<1>(true);
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(most_blocks);
-    config.blockDim = dim3(32 * jacobi::seat_warps);
-    config.dynamicSmemBytes = static_cast<std::size_t>(shared_memory_limit() - static_bytes);
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {most_blocks, 1, 1};
-    config.attrs = &cluster;
-    config.numAttrs = 1;
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    static_cast<int>(config.dynamicSmemBytes)),
-               "cudaFuncSetAttribute(small_svd)");
-    int clusters = 0;
-    const bool large = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
-                       cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0;
-    if (!large) (void)cudaGetLastError();
-    blocks = large ? most_blocks : portable;
+  if (has_clusters()) {
+    const ClusterShape largest{dim3(most_blocks), 32 * jacobi::seat_warps, most_blocks,
+                               shared_memory_limit() - static_bytes};
+    blocks = runs_clusters(choose<1>(true), "small_svd kernel", largest) ? most_blocks : portable_cluster;
   }
   if (mine != nullptr) *mine = blocks;
   return blocks;
@@ -403,23 +388,9 @@ void small_svd(const Queue& queue, const SmallSvd& task) {
   const bool both = task.u.data != nullptr;
   const Geometry g = geometry(n, both, task.gram, largest_cluster());
   auto* const kernel = g.table.per_block == 1 ? choose<1>(both) : choose<2>(both);
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, g.bytes),
-             "cudaFuncSetAttribute(small_svd)");
-  if (g.table.blocks == most_blocks)
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
-               "cudaFuncSetAttribute(small_svd)");
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(g.table.blocks));
-  config.blockDim = dim3(static_cast<unsigned>(32 * jacobi::seat_warps * g.table.per_block));
-  config.dynamicSmemBytes = static_cast<std::size_t>(g.bytes);
-  config.stream = launch.stream;
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(g.table.blocks), 1, 1};
-  config.attrs = &cluster;
-  config.numAttrs = g.table.blocks > 1 ? 1 : 0;
-  check_cuda(cudaLaunchKernelEx(&config, kernel, condition, task, near, g.table, g.buffer), "small_svd kernel");
-  check_launch("small_svd kernel");
+  const ClusterShape shape{dim3(static_cast<unsigned>(g.table.blocks)),
+                           static_cast<unsigned>(32 * jacobi::seat_warps * g.table.per_block), g.table.blocks, g.bytes};
+  launch_cluster(kernel, "small_svd kernel", shape, launch.stream, condition, task, near, g.table, g.buffer);
 }
 
 }  // namespace qrane::backend::cuda

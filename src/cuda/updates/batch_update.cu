@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of many small factorizations (BatchUpdate in vocabulary/batch_update.hpp), one block each: R in shared memory
+// Updates of many small factorizations (BatchUpdate in vocabulary/updates.hpp), one block each: R in shared memory
 // by rows, where one warp finds the chain of small transforms (batch_update.cuh), and then Q, a row a thread, with the
 // p numbers that the chain carries along in registers. Q is read and written once. About 4 m n p flops. Here rows that
 // come and columns that go; rows that go: batch_update_rows_out.cu.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chain of orthogonal blocks applied from the right to the rows of X, in one launch (Sweep in
-// vocabulary/kernels.hpp).
+// vocabulary/updates.hpp).
 //
 // A warp owns 16 rows from the first block to the last. In registers it has the carry, the columns J of X that the
 // block at hand stands on, and those of the next block, which are on their way; a product's result lies as the next

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows in and out of small factorizations of which R and d are kept (RowUpdate in vocabulary/kernels.hpp): one block
+// Rows in and out of small factorizations of which R and d are kept (RowUpdate in vocabulary/updates.hpp): one block
 // per matrix, [R d] in shared memory, by rows, from the first row that comes to the last that goes.
 //
 // A row in is a chain of n rotations, each of which needs the row as the one before left it: one warp takes it, columns

@@ -5,7 +5,7 @@
 //
 // A's digits are float's, eps = 2^-24. The normal equations in double lose kappa² 2^-53 of x, a Householder
 // factorization in float kappa 2^-24: below kappa = 2^29 the former is the more accurate. The guard of Cholesky QR
-// (guarded_cholesky in vocabulary/kernels.hpp) bounds kappa of the column-scaled A from above on the device and sees A
+// (guarded_cholesky in vocabulary/guard.hpp) bounds kappa of the column-scaled A from above on the device and sees A
 // alone: a consistent system does not trip it. The limit 2e8 on a bound that is 3 to 8 times kappa lets in what float
 // data can mean at all (kappa to about 1 / eps); float's own loss in the worst direction is total there. Double data
 // has no wider arithmetic to do this in, and goes through Q. Where R may have lost rank to the tolerance it is pivoted

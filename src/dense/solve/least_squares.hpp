@@ -75,7 +75,7 @@ Matrix<double> residual_norms(typename B::Queue& queue, const backend::DeviceMat
                               const backend::DeviceMatrix<B, T>& x, const backend::DeviceMatrix<B, T>& b) {
   constexpr Index most_rhs = 16, most_cols = 1024;  // past that products are faster
   const Index widest = std::min<Index>(most_cols, queue.limits(T{}).max_residual_columns);
-  if (b.cols > 0 && b.cols <= most_rhs && a.rows > 0 && a.cols <= widest) {
+  if (widest > 0 && a.cols <= widest && a.rows > 0 && b.cols > 0 && b.cols <= most_rhs) {
     Matrix<double> norms = fused_residual_norms<B, T>(queue, a, x, b);
     if (std::all_of(norms.data(), norms.data() + b.cols, [](double norm) { return norm >= 0; })) return norms;
   }

@@ -7,6 +7,8 @@
 
 #include <qrane/matrix.hpp>
 
+#include "vocabulary/memory.hpp"
+
 namespace qrane::dense {
 
 struct HostMatrix {
@@ -14,7 +16,7 @@ struct HostMatrix {
   std::vector<double> data;
 
   HostMatrix() = default;
-  HostMatrix(Index m, Index n) : rows(m), cols(n), data(static_cast<std::size_t>(m * n), 0.0) {}
+  HostMatrix(Index m, Index n) : rows(m), cols(n), data(static_cast<std::size_t>(backend::elements_of<double>(m, n)), 0.0) {}
   double& operator()(Index i, Index j) { return data[static_cast<std::size_t>(i + j * rows)]; }
   double operator()(Index i, Index j) const { return data[static_cast<std::size_t>(i + j * rows)]; }
   double* column(Index j) { return data.data() + j * rows; }

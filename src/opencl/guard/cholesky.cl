@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One n x n Cholesky factorization with its proof, by one group: G = D (Rs^T Rs) D with D = diag(G)^(1/2),
-// then Rs^-1, kappa = |Rs|_F |Rs^-1|_F and the verdict (vocabulary/kernels.hpp, GuardedCholesky; method of Yamazaki,
+// then Rs^-1, kappa = |Rs|_F |Rs^-1|_F and the verdict (vocabulary/guard.hpp, GuardedCholesky; method of Yamazaki,
 // Tomov, Dongarra, SISC 2015, for the scaling). The scaled G is worked on where Rs^-1 will be; Rs and Rs^-1 grow in
 // the outputs and get their scale back at the end. Where there is no finite bound the outputs are identities.
 // Flops: 2 n^3 / 3. Local memory: 2 n + WG wide numbers. Needs cl_khr_fp64.

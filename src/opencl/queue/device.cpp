@@ -28,6 +28,14 @@ std::string device_text(cl_device_id device, cl_device_info what) {
   return text;
 }
 
+bool is_pocl(cl_device_id device) {
+  cl_platform_id platform = nullptr;
+  char name[64] = "";
+  clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr);
+  clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, nullptr);
+  return std::strcmp(name, "Portable Computing Language") == 0;
+}
+
 std::string source_text(const std::string& name) {
   for (std::size_t i = 0; i < embedded_text_count; ++i) {
     if (name == embedded_texts[i].name) return detail::whole(embedded_texts[i]);
@@ -157,6 +165,9 @@ void Device::read_properties(const QueueOptions& options) {
   compute_units_ = std::max(1, static_cast<int>(device_value<cl_uint>(id_, CL_DEVICE_MAX_COMPUTE_UNITS)));
   if (options.max_local_bytes > 0) local_bytes_ = std::min(local_bytes_, options.max_local_bytes);
   if (options.max_work_group > 0) max_work_group_ = std::min(max_work_group_, options.max_work_group);
+  // PoCL has its own cache of programs. A request for a binary makes it compile each kernel a second time, and copy the
+  // files of that cache while other processes may be adding to them.
+  stores_binaries_ = !is_pocl(id_);
   build_key_ = detail::concat(device_text(id_, CL_DEVICE_NAME), "|", device_text(id_, CL_DEVICE_VENDOR), "|",
                               device_text(id_, CL_DEVICE_VERSION), "|", device_text(id_, CL_DRIVER_VERSION), "|");
   detail::check(max_work_group_ >= 8, ErrorCode::unavailable, "OpenCL device \"", device_text(id_, CL_DEVICE_NAME),
@@ -191,7 +202,12 @@ cl_mem Device::allocate(std::int64_t bytes) {
   detail::check(!means_out_of_memory(status), ErrorCode::out_of_memory, "OpenCL device memory: ", size,
                 " bytes needed, at most ", free_bytes, " free of ", limit_bytes_);
   check_status(status, detail::concat("allocating ", size, " bytes"));
-  allocations_.emplace(memory, size);
+  try {
+    allocations_.emplace(memory, size);
+  } catch (...) {
+    clReleaseMemObject(memory);
+    throw;
+  }
   allocated_bytes_ += size;
   return memory;
 }
@@ -242,7 +258,7 @@ void Device::enqueue(cl_kernel kernel, std::int64_t groups, int work_group) {
 cl_program Device::build(const std::string& source, const std::string& options) {
   const std::string key = build_key_ + options + "|" + source;
   cl_int status = CL_SUCCESS;
-  const std::vector<unsigned char> stored = load_binary(key);
+  const std::vector<unsigned char> stored = stores_binaries_ ? load_binary(key) : std::vector<unsigned char>();
   if (!stored.empty()) {
     const unsigned char* data = stored.data();
     const std::size_t size = stored.size();
@@ -268,7 +284,7 @@ cl_program Device::build(const std::string& source, const std::string& options) 
     throw Error(ErrorCode::device, detail::concat("OpenCL: building a program with ", options,
                                                   " failed: ", status_name(status), "\n", log.c_str()));
   }
-  store_binary(key, program_binary(program));
+  if (stores_binaries_) store_binary(key, program_binary(program));
   return program;
 }
 

@@ -106,7 +106,7 @@ class Device {
   std::int64_t memory_bytes_ = 0, max_allocation_bytes_ = 0, limit_bytes_ = 0, local_bytes_ = 0;
   std::int64_t max_work_group_ = 1;
   int compute_units_ = 1;
-  bool has_double_ = false, is_gpu_ = false, rounds_divide_ = false;
+  bool has_double_ = false, is_gpu_ = false, rounds_divide_ = false, stores_binaries_ = true;
   std::string build_key_;  // device, driver and platform version
   std::mutex mutex_;       // guards the memory account: results may be freed by other threads
   std::unordered_map<cl_mem, std::int64_t> allocations_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of the OpenCL backend, for devices of any vendor: one in-order command queue, OpenCL 1.2, kernels of our own
-// (the .cl files) in one-dimensional work-groups. Every operation takes a condition.
+// The queue of the OpenCL backend, for devices of any vendor: one in-order command queue, OpenCL 1.2, kernels of our
+// own (the .cl files) in one-dimensional work-groups. Every operation takes a condition.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ struct QueueOptions {
   bool use_double = true;            // false: as on a device without cl_khr_fp64
 };
 
-class Queue {
+class Queue : public InOrder<Queue> {
  public:
   /// Work on device `device_index` of device_infos(), or on the user's in-order command queue if one is given.
   /// memory_limit_bytes = 0: all of the device's memory.
@@ -33,7 +33,7 @@ class Queue {
 
   Pointer<std::byte> allocate(Index bytes) const;
   void release(Pointer<std::byte> p) const noexcept;
-  /// Optional in the vocabulary: bytes of the device, or of the limit, that allocations may still take.
+  /// Bytes of the device, or of the limit, that allocations may still take.
   Index available_bytes() const;
   template <class T>
   void upload(const T* source, Pointer<T> target, Index count) const {
@@ -45,10 +45,6 @@ class Queue {
   }
   void synchronize() const;
   Queue when(Pointer<std::int32_t> condition) const;
-  Queue side() const { return *this; }
-  void follow(const Queue&) {}
-  /// Whether a user captures this queue's stream.
-  bool captured() const { return false; }
   template <class T>
   Limits limits(T) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fused pass of robust PCA (vocabulary/kernels.hpp, RobustPcaPass):
+// One fused pass of robust PCA (vocabulary/rpca.hpp, RobustPcaPass):
 //   s := shrink(m - l + y / mu, threshold),  z = m - l - s,  y := y + mu z,  x := m - s + y / mu_next
 // and each group's part of sum z^2, added by reduce_partials. Bytes: 6 scalars per element, 3 read, 3 written.
 // Local memory: WG wide numbers.

@@ -329,4 +329,24 @@ Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, 
                                        : analyze_by<Index>(pattern, options, may_pivot, gpu);
 }
 
+template <class T>
+Symbolic analyze_again(const Symbolic& s, const T* user_values, double tolerance, bool gpu) {
+  std::vector<Index> rows(s.user_entries), cols(s.user_entries);
+  s.for_each_row([&](Index k, Index first, Index last, auto column) {
+    const bool plain = s.gather_begin.empty();
+    for (Index p = first; p < last; ++p)
+      for (Index q = plain ? p : s.gather_begin[p]; q < (plain ? p + 1 : s.gather_begin[p + 1]); ++q) {
+        rows[s.gather[q]] = s.row_perm[k];
+        cols[s.gather[q]] = s.col_perm[column(p)];
+      }
+  });
+  AnalyzeOptions options;
+  options.ordering = Ordering::given;
+  options.permutation = s.col_perm.data();
+  return analyze_pattern(by_triplets<T>(s.rows, s.cols, s.user_entries, rows.data(), cols.data(), user_values), options,
+                         pivots_above(tolerance, user_values), gpu);
+}
+template Symbolic analyze_again(const Symbolic&, const float*, double, bool);
+template Symbolic analyze_again(const Symbolic&, const double*, double, bool);
+
 }  // namespace qrane::sparse

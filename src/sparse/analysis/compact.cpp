@@ -48,15 +48,17 @@ void check_pointers(const char* who, const Pattern& p, Index lines, const char* 
         p.entries, " entries");
 }
 
-void check_indices(const char* who, const Index* indices, Index entries, Index limit, const char* what) {
-  for (Index p = 0; p < entries; ++p) {
-    check(indices[p] >= 0 && indices[p] < limit, bad, who, ": entry ", p, " is in ", what, " ", indices[p],
-          ", outside 0..", limit - 1);
-  }
+void check_indices(const char* who, const Indices& all, Index entries, Index limit, const char* what) {
+  all.visit([&](const auto* indices) {
+    for (Index p = 0; p < entries; ++p) {
+      check(indices[p] >= 0 && indices[p] < limit, bad, who, ": entry ", p, " is in ", what, " ", indices[p],
+            ", outside 0..", limit - 1);
+    }
+  });
 }
 
 /// The line of every entry of compressed storage.
-std::vector<Index> spread_pointers(const Index* pointers, Index lines, Index entries) {
+std::vector<Index> spread_pointers(const Indices& pointers, Index lines, Index entries) {
   std::vector<Index> line_of(entries);
   for (Index k = 0; k < lines; ++k) {
     for (Index p = pointers[k]; p < pointers[k + 1]; ++p) line_of[p] = k;
@@ -76,7 +78,7 @@ bool columns_ascend(const Pattern& p) {
 
 /// Two stable counting sorts, by rows and then by columns, bring duplicates together in the user's order.
 template <class I>
-CompactedPattern<I> sorted_by_columns(const Pattern& p, const Index* row_of, const Index* col_of) {
+CompactedPattern<I> sorted_by_columns(const Pattern& p, const Indices& row_of, const Indices& col_of) {
   std::vector<I> by_row(p.entries);
   {
     std::vector<I> begin(p.rows + 1, 0);
@@ -144,16 +146,16 @@ CompactedPattern<I> compact(const Pattern& p) {
   Compact<I>& a = result.a;
   if (p.storage == Storage::columns && columns_ascend(p)) {
     if (p.cols > 0)
-      a.col_begin.assign(p.pointers, p.pointers + p.cols + 1);
+      p.pointers.visit([&](const auto* pointers) { a.col_begin.assign(pointers, pointers + p.cols + 1); });
     else
       a.col_begin.assign(1, 0);
-    a.row_index.assign(p.row_indices, p.row_indices + p.entries);
+    p.row_indices.visit([&](const auto* rows) { a.row_index.assign(rows, rows + p.entries); });
   } else {
     std::vector<Index> lines;
     if (p.storage == Storage::columns) lines = spread_pointers(p.pointers, p.cols, p.entries);
     if (p.storage == Storage::rows) lines = spread_pointers(p.pointers, p.rows, p.entries);
-    result = sorted_by_columns<I>(p, p.storage == Storage::rows ? lines.data() : p.row_indices,
-                                  p.storage == Storage::columns ? lines.data() : p.col_indices);
+    result = sorted_by_columns<I>(p, p.storage == Storage::rows ? Indices(lines.data()) : p.row_indices,
+                                  p.storage == Storage::columns ? Indices(lines.data()) : p.col_indices);
   }
   a.rows = static_cast<I>(p.rows);
   a.cols = static_cast<I>(p.cols);

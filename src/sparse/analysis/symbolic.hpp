@@ -30,8 +30,10 @@
 #pragma once
 
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -166,6 +168,10 @@ Index lay_out_rows(const Symbolic& symbolic, Index f, const Index* child_rows, I
 /// reflector of height h = max(k + 1, stair[k]) - k, 4 h flops for each column to its right and 3 h for itself.
 double staircase_flops(Index rows, Index cols, const Index* stair);
 
+/// Duplicates are summed in wider arithmetic: what cancels leaves no rounding of the larger ones.
+template <class T>
+using DuplicateSum = std::conditional_t<std::is_same_v<T, float>, double, long double>;
+
 /// values[p] of S from the user's values, in the order of the pattern that was analyzed; sums duplicates in that order.
 template <class T>
 void gather_values(const Symbolic& symbolic, const T* user_values, T* values) {
@@ -175,9 +181,9 @@ void gather_values(const Symbolic& symbolic, const T* user_values, T* values) {
       return;
     }
     for (Index p = 0; p < symbolic.entries; ++p) {
-      T sum{};
+      DuplicateSum<T> sum{};
       for (Index q = symbolic.gather_begin[p]; q < symbolic.gather_begin[p + 1]; ++q) sum += user_values[gather[q]];
-      values[p] = sum;
+      values[p] = static_cast<T>(sum);
     }
   });
 }
@@ -185,9 +191,23 @@ void gather_values(const Symbolic& symbolic, const T* user_values, T* values) {
 /// Whether the entry that is the sum of these of the user's entries may be a singleton's pivot.
 using SingletonTest = std::function<bool(const Index* user_entries, Index count)>;
 
+/// Of entries whose sum, in T, is above the tolerance.
+template <class T>
+SingletonTest pivots_above(double tolerance, const T* user_values) {
+  return [tolerance, user_values](const Index* entries, Index count) {
+    DuplicateSum<T> sum{};
+    for (Index k = 0; k < count; ++k) sum += user_values[entries[k]];
+    return std::abs(static_cast<double>(static_cast<T>(sum))) > tolerance;
+  };
+}
+
 /// As qrane::sparse::analyze. An empty test: all may. gpu: whether orderings and fronts are chosen for a GPU. wide:
 /// with integers of 64 bits where 32 would do.
 Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
                          bool gpu, bool wide = false);
+
+/// The same pattern and order of columns, without singletons whose pivots are at most the tolerance.
+template <class T>
+Symbolic analyze_again(const Symbolic& symbolic, const T* user_values, double tolerance, bool gpu);
 
 }  // namespace qrane::sparse

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device's queues that carry out a plan's launches by lanes (front_lanes.hpp), where the backend has such queues
-// (`lane`, `mark`, `follow`); else all is done in order by one.
+// A device's queues, which carry out a plan's launches by lanes (front_lanes.hpp). Where the backend has one queue
+// alone, launches are done in the plan's order.
 #pragma once
 
 #include <algorithm>
@@ -14,22 +14,20 @@ template <class B>
 class DeviceLanes {
  public:
   using Queue = typename B::Queue;
-  static constexpr bool several = requires(const Queue& q) { q.lane(0, true); };
 
   /// `planned`: where the plan is.
   DeviceLanes(const Queue& main, const DeviceLanes& planned) : DeviceLanes(main) {
     lanes_ = planned.lanes_;
     marks_.resize(planned.marks_.size());
   }
-  explicit DeviceLanes(const Queue& main) : main_(main), outs_(another(main, 0)), ins_(another(main, 1)) {
-    for (int k = 0; k < front_lanes; ++k) queues_.push_back(another(main, 2 + k, k < urgent_lanes));
+  explicit DeviceLanes(const Queue& main) : main_(main), outs_(main.lane(0, true)), ins_(main.lane(1, true)) {
+    for (int k = 0; k < front_lanes; ++k) queues_.push_back(main.lane(2 + k, k < urgent_lanes));
   }
 
   void plan(const Symbolic& symbolic, const FrontRounds& rounds, Index panel, bool keep_q) {
-    if constexpr (several) {
-      lanes_ = plan_lanes(symbolic, rounds, panel, keep_q);
-      marks_.resize(std::max(marks_.size(), lanes_.awaited.size()));
-    }
+    if (!B::has_side) return;
+    lanes_ = plan_lanes(symbolic, rounds, panel, keep_q);
+    marks_.resize(std::max(marks_.size(), lanes_.awaited.size()));
   }
 
   /// What is queued from now on comes after what the main queue has been given.
@@ -39,16 +37,13 @@ class DeviceLanes {
   /// start(queue) queues launch l of the plan, one after the other.
   template <class Start>
   void launch(Index l, Start start) {
-    if constexpr (several) {
-      const auto place = static_cast<std::size_t>(l);
-      Queue& queue = queues_[static_cast<std::size_t>(lanes_.lane[place])];
-      for (Index w = lanes_.wait_begin[place]; w < lanes_.wait_begin[place + 1]; ++w)
-        queue.follow(marks_[static_cast<std::size_t>(lanes_.waits[static_cast<std::size_t>(w)])]);
-      start(queue);
-      if (lanes_.awaited[place]) queue.mark(marks_[place]);
-    } else {
-      start(main_);
-    }
+    if (!B::has_side) return start(main_);
+    const auto place = l;
+    Queue& queue = queues_[lanes_.lane[place]];
+    for (Index w = lanes_.wait_begin[place]; w < lanes_.wait_begin[place + 1]; ++w)
+      queue.follow(marks_[lanes_.waits[w]]);
+    start(queue);
+    if (lanes_.awaited[place]) queue.mark(marks_[place]);
   }
   Queue& main() { return main_; }
   /// For copies to the host, and from there.
@@ -76,25 +71,10 @@ class DeviceLanes {
   }
 
  private:
-  static Queue another(const Queue& main, int number, bool urgent = true) {
-    if constexpr (several)
-      return main.lane(number, urgent);
-    else
-      return main;
-  }
-  struct NoMark {};
-  template <class Q>
-  static auto mark_type() {
-    if constexpr (requires { typename Q::Mark; })
-      return typename Q::Mark{};
-    else
-      return NoMark{};
-  }
-
   Queue main_, outs_, ins_;
   std::vector<Queue> queues_;
   FrontLanes lanes_;
-  std::vector<decltype(mark_type<Queue>())> marks_;  // of launches that others wait for
+  std::vector<typename Queue::Mark> marks_;  // of launches that others wait for
 };
 
 }  // namespace qrane::sparse

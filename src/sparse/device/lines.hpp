@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Right-hand sides on a device as lines, their numbers for one row side by side, so that index lists pick whole lines
-// (vocabulary/front_solve.hpp): between users' matrices and a group's, and what needs no factors. For device_solve.hpp.
+// (vocabulary/front_solve.hpp): between users' matrices and a group's, and what needs no factors. For device/solve.hpp.
 #pragma once
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 
 #include "dense/buffer.hpp"
 #include "dense/transfer.hpp"
+#include "sparse/solve.hpp"
 #include "vocabulary/front_solve.hpp"
 
 namespace qrane::sparse {
@@ -26,15 +27,6 @@ class DeviceLines {
   using Pointer = typename B::template Pointer<U>;
 
   explicit DeviceLines(const Queue& queue) : queue_(queue) {}
-
-  template <class U>
-  static MatrixView<U> columns(MatrixView<U> v, Index first, Index cols) {
-    const Index skip = v.layout == Layout::row_major ? first : first * v.ld;
-    if (v.data) v.data += skip;
-    v.offset += skip;
-    v.cols = cols;
-    return v;
-  }
 
   /// A user's matrix as lines: where it is, if that is device memory, else a copy.
   class User {
@@ -69,7 +61,7 @@ class DeviceLines {
    public:
     Output(DeviceLines& lines, Index rows, Index cols, Memory where)
         : lines_(lines), where_(where), matrix_(dense::device_matrix<B, T>(lines.queue_, rows, cols)) {}
-    User columns(Index first, Index cols) { return User(lines_, DeviceLines::columns(matrix_.view(), first, cols)); }
+    User columns(Index first, Index cols) { return User(lines_, columns_of(matrix_.view(), first, cols)); }
     Matrix<T> finish() {
       if (where_ == Memory::device) return std::move(matrix_);
       return dense::export_matrix<B, T>(lines_.queue_, dense::as_device<B>(matrix_.view()), where_);
@@ -83,7 +75,7 @@ class DeviceLines {
 
   /// Lines of a group of right-hand sides.
   struct GroupLines {
-    Index by_row = 0, x = 0, y = 0, z = 0, w = 0, total = 0, products = 0;
+    Index rows = 0, x = 0, y = 0, z = 0, w = 0, total = 0, products = 0;
   };
   struct Group {
     Group(DeviceLines& lines, Index columns, const GroupLines& count) : cols(columns) {
@@ -94,18 +86,18 @@ class DeviceLines {
       carve(carver, count);
     }
     void carve(dense::Carver<B>& carver, const GroupLines& count) {
-      by_row = carver.template take<T>(count.by_row * cols);
-      partials = carver.template take<double>(2 * norm_parts * cols);
-      x = carver.template take<T>(count.x * cols);
-      y = carver.template take<T>(count.y * cols);
-      z = carver.template take<T>(count.z * cols);
-      w = carver.template take<T>(count.w * cols);
-      total = carver.template take<T>(count.total * cols);
-      products = carver.template take<T>(count.products * cols);
+      rows = carver.template take<T>(backend::elements_of<T>(count.rows, cols));
+      partials = carver.template take<double>(backend::elements_of<double>(2 * norm_parts, cols));
+      x = carver.template take<T>(backend::elements_of<T>(count.x, cols));
+      y = carver.template take<T>(backend::elements_of<T>(count.y, cols));
+      z = carver.template take<T>(backend::elements_of<T>(count.z, cols));
+      w = carver.template take<T>(backend::elements_of<T>(count.w, cols));
+      total = carver.template take<T>(backend::elements_of<T>(count.total, cols));
+      products = carver.template take<T>(backend::elements_of<T>(count.products, cols));
     }
     Index cols;
     dense::Buffer<B> memory;
-    Pointer<T> by_row{}, x{}, y{}, z{}, w{}, total{}, products{};
+    Pointer<T> rows{}, x{}, y{}, z{}, w{}, total{}, products{};
     Pointer<double> partials{};
   };
 
@@ -113,41 +105,41 @@ class DeviceLines {
   void take(const User& user, const Pointer<std::int32_t>& list, const Pointer<T>& target, Index count,
             const Group& group, bool scattered = false, const Pointer<std::int32_t>& exponents = {}) {
     copy_lines(queue_, backend::CopyLines<B, T>{.source = user.data,
-                                               .target = target,
-                                               .source_index = scattered ? Pointer<std::int32_t>{} : list,
-                                               .target_index = scattered ? list : Pointer<std::int32_t>{},
-                                               .exponents = exponents,
-                                               .source_line = user.line,
-                                               .source_step = user.step,
-                                               .target_line = group.cols,
-                                               .count = count,
-                                               .cols = static_cast<std::int32_t>(group.cols)});
+                                                .target = target,
+                                                .source_index = scattered ? Pointer<std::int32_t>{} : list,
+                                                .target_index = scattered ? list : Pointer<std::int32_t>{},
+                                                .exponents = exponents,
+                                                .source_line = user.line,
+                                                .source_step = user.step,
+                                                .target_line = group.cols,
+                                                .count = count,
+                                                .cols = static_cast<std::int32_t>(group.cols)});
   }
   /// The user's line list[k] := line k or, `gathered`, line k := line list[k].
   void give(const Pointer<T>& source, Index count, const Group& group, const User& user,
             const Pointer<std::int32_t>& list, bool gathered, const Pointer<std::int32_t>& exponents = {}) {
     copy_lines(queue_, backend::CopyLines<B, T>{.source = source,
-                                               .target = user.data,
-                                               .source_index = gathered ? list : Pointer<std::int32_t>{},
-                                               .target_index = gathered ? Pointer<std::int32_t>{} : list,
-                                               .exponents = exponents,
-                                               .source_line = group.cols,
-                                               .target_line = user.line,
-                                               .target_step = user.step,
-                                               .count = count,
-                                               .cols = static_cast<std::int32_t>(group.cols)});
+                                                .target = user.data,
+                                                .source_index = gathered ? list : Pointer<std::int32_t>{},
+                                                .target_index = gathered ? Pointer<std::int32_t>{} : list,
+                                                .exponents = exponents,
+                                                .source_line = group.cols,
+                                                .target_line = user.line,
+                                                .target_step = user.step,
+                                                .count = count,
+                                                .cols = static_cast<std::int32_t>(group.cols)});
   }
   void copy_by(const Pointer<T>& source, const Pointer<std::int32_t>& source_index, const Pointer<T>& target,
                const Pointer<std::int32_t>& target_index, Index count, const Group& group, bool add = false) {
     copy_lines(queue_, backend::CopyLines<B, T>{.source = source,
-                                               .target = target,
-                                               .source_index = source_index,
-                                               .target_index = target_index,
-                                               .source_line = group.cols,
-                                               .target_line = group.cols,
-                                               .count = count,
-                                               .cols = static_cast<std::int32_t>(group.cols),
-                                               .add = add});
+                                                .target = target,
+                                                .source_index = source_index,
+                                                .target_index = target_index,
+                                                .source_line = group.cols,
+                                                .target_line = group.cols,
+                                                .count = count,
+                                                .cols = static_cast<std::int32_t>(group.cols),
+                                                .add = add});
   }
   void zero(const Pointer<T>& lines, Index count, const Group& group) {
     const Index size = count * group.cols;
@@ -169,7 +161,7 @@ class DeviceLines {
                                   .sign = -1,
                                   .parts = static_cast<std::int32_t>(norm_parts)};
     norm_lines(queue_, task);
-    std::vector<double> partials(static_cast<std::size_t>(2 * norm_parts * group.cols));
+    std::vector<double> partials(2 * norm_parts * group.cols);
     queue_.download(group.partials, partials.data(), static_cast<Index>(partials.size()));
     for (Index c = 0; c < group.cols; ++c) {
       long double squares = 0;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <type_traits>
 #include <utility>
 
 #include <qrane/error.hpp>
@@ -56,8 +55,8 @@ class DeviceMemory {
   }
 
   void allocate(const Queue& queue) {
-    storage_ = dense::Buffer<B>(queue, plan.storage_size * scalar);
-    if (!plan.staged()) r_ = dense::Buffer<B>(queue, plan.r_size * scalar);
+    storage_ = dense::Buffer<B>(queue, backend::bytes_of(plan.storage_size, 1, 1, sizeof(T)));
+    if (!plan.staged()) r_ = dense::Buffer<B>(queue, backend::bytes_of(plan.r_size, 1, 1, sizeof(T)));
     host_r_ = HostMemory<B, T>(queue, plan.r_size);
     host_images_ = HostMemory<B, T>(queue, plan.staged() ? plan.images_size : 0);
     host_blocks_ = HostMemory<B, T>(queue, plan.blocks_size);
@@ -82,10 +81,7 @@ class DeviceMemory {
   /// Where kernels write R: a staged plan has it where the host finds it, or behind the fronts.
   Pointer<T> r() const {
     if (!plan.staged()) return r_.template as<T>();
-    if constexpr (reaches_host)
-      return host_r_.data();
-    else
-      return storage();
+    return reaches_host ? B::from_host(host_r_.data()) : storage();
   }
   /// In host memory, when all is done: R of front f, and what lies at that element of its storage.
   T* host_r(std::size_t f) const {
@@ -106,7 +102,7 @@ class DeviceMemory {
 
  private:
   static constexpr Index scalar = sizeof(T);
-  static constexpr bool reaches_host = std::is_same_v<Pointer<T>, T*>;  // kernels can write to HostMemory
+  static constexpr bool reaches_host = B::reaches_host;
 
   void plan_within(const Symbolic& symbolic, FrontRoundsOptions rounds) {
     plan = plan_rounds(symbolic, rounds);
@@ -129,7 +125,7 @@ class DeviceMemory {
     rounds.storage_limit = least.elements;
     plan = plan_rounds(symbolic, rounds);
     if (fits(symbolic, rounds)) return;
-    const backend::FrontShape& shape = plan.shapes[static_cast<std::size_t>(least.front)];
+    const backend::FrontShape& shape = plan.shapes[least.front];
     throw Error(ErrorCode::out_of_memory,
                 detail::concat("the sparse factorization needs ", needed_bytes(symbolic, rounds),
                                " bytes of device memory even when front ", least.front, " (", shape.rows_bound, " x ",

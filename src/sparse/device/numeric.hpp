@@ -62,7 +62,7 @@ class DeviceNumeric final : public Factors<T> {
     if (!this->prepare_values(user_values)) return false;
     phases_.prepare = watch.lap();
     guarded([&] {
-      prepare(rhs ? rhs_cols : 0);
+      prepare(rhs_cols);
       moved_bytes_ = 0;
       watch.lap();
       send(rhs);
@@ -86,7 +86,7 @@ class DeviceNumeric final : public Factors<T> {
   Backend backend() const override { return backend_from_string(B::name); }
   Index moved_bytes() const override { return moved_bytes_; }
   int stages() const override { return memory_.plan.stages(); }
-  DeviceUses<T>* device_uses() override {
+  FactorUses<T>* device_uses() override {
     if (planned_rhs_ < 0 || !memory_.reaches_r() || !fits_solve_lists(*symbolic_)) return nullptr;
     if (!uses_) {
       const Index limit = options_.memory_limit_bytes;
@@ -113,8 +113,6 @@ class DeviceNumeric final : public Factors<T> {
     using Clock = std::chrono::steady_clock;
     Clock::time_point last_ = Clock::now();
   };
-
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
   /// After an exception nothing is under way, and the next run plans anew.
   template <class Action>
@@ -153,7 +151,7 @@ class DeviceNumeric final : public Factors<T> {
     if (!options_.keep_q || q_on_host_) return;
     if (!memory_.plan.staged()) {
       bytes_ += memory_.make_room_for_q(queue_);
-      download_later(queue_, memory_.storage(), memory_.host_images(), memory_.plan.storage_size);
+      queue_.download_later(memory_.storage(), memory_.host_images(), memory_.plan.storage_size);
       queue_.synchronize();
     }
     results_.fetch_panels(queue_, tables_.fronts, memory_, stored_);
@@ -188,7 +186,7 @@ class DeviceNumeric final : public Factors<T> {
     fronts.exponents = exponents_.empty() ? Pointer<std::int32_t>{} : tables_.exponents;
     upload(rhs, fronts.rhs, symbolic_->rows * fronts.rhs_cols);
     fronts.tolerance = tolerance_;
-    if constexpr (DeviceRounds<B, T>::records) {
+    if (B::records) {
       upload(&tolerance_, tables_.tolerance, 1);
       fronts.device_tolerance = tables_.tolerance;
     }
@@ -206,7 +204,7 @@ class DeviceNumeric final : public Factors<T> {
     moved_bytes_ += rounds_.run(tables_, memory_, options_.keep_q, [&](Index r) {
       constexpr Index steps = 50;  // who looks on wants to see what is done, not what is queued
       if ((r + 1) % std::max<Index>(rounds / steps, 1) == 0) rounds_.settle();
-      progress.add(flops[at(r)]);
+      progress.add(flops[r]);
     });
     rounds_.settle();
     progress.finish();
@@ -215,8 +213,8 @@ class DeviceNumeric final : public Factors<T> {
   /// Of the fronts that end in each.
   std::vector<double> flops_by_round() const {
     const FrontRounds& plan = memory_.plan;
-    std::vector<double> flops(at(plan.rounds()), 0.0);
-    for (std::size_t f = 0; f < plan.end.size(); ++f) flops[at(plan.end[f])] += symbolic_->fronts[f].flops;
+    std::vector<double> flops(plan.rounds(), 0.0);
+    for (std::size_t f = 0; f < plan.end.size(); ++f) flops[plan.end[f]] += symbolic_->fronts[f].flops;
     return flops;
   }
 

@@ -53,7 +53,7 @@ class DeviceResults {
   void fetch_panels(Queue& queue, const backend::Fronts<B, T>& fronts, const DeviceMemory<B, T>& memory,
                     std::vector<StoredFront<T>>& stored) {
     const FrontRounds& plan = memory.plan;
-    std::vector<backend::FrontPanelState> states(at(plan.panels_size));
+    std::vector<backend::FrontPanelState> states(plan.panels_size);
     download(queue, fronts.panels, states.data(), plan.panels_size);
     panels_.resize(states.size());
     const Index width = fronts.panel;
@@ -62,7 +62,7 @@ class DeviceResults {
       stored[f].panels = panels_.data() + shape.panels;
       stored[f].panel_count = 0;
       for (Index first = 0, k = shape.panels; first < shape.cols; first += width, ++k) {
-        const backend::FrontPanelState& state = states[at(k)];
+        const backend::FrontPanelState& state = states[k];
         if (state.live == 0) continue;
         T* const v = memory.host_stored(f, shape.matrix + first * shape.ld + state.first_row);
         T* const t = memory.host_stored(f, shape.t + first * width);
@@ -73,8 +73,6 @@ class DeviceResults {
   }
 
  private:
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
   /// Where arrays of the device arrive, run after run.
   template <class U>
   class Landing {
@@ -85,7 +83,7 @@ class DeviceResults {
         memory_ = HostMemory<B, U>(queue, count);
         room_ = count;
       }
-      if (count > 0) download_later(queue, source, memory_.data(), count);
+      if (count > 0) queue.download_later(source, memory_.data(), count);
       bytes += count * static_cast<Index>(sizeof(U));
       return memory_.data();
     }
@@ -110,7 +108,7 @@ class DeviceResults {
     if (count == 0) return;
     const std::int32_t* const pivots = pivots_.of(queue, fronts.pivot, columns, bytes_);
     queue.synchronize();
-    live_.resize(at(count));
+    live_.resize(count);
     std::int32_t* next = live_.data();
     for (std::size_t f = 0; f < stored.size(); ++f) {
       const backend::FrontShape& shape = plan.shapes[f];

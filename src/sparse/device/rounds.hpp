@@ -19,11 +19,6 @@ class DeviceRounds {
  public:
   using Queue = typename B::Queue;
 
-  /// The queue can keep its work and do it again.
-  static constexpr bool records = requires(Queue & q) {
-    q.recorded([](Queue&) {});
-  };
-
   explicit DeviceRounds(const Queue& queue) : lanes_(queue) {}
 
   /// Before the first run, whenever the memory has a new plan.
@@ -36,23 +31,20 @@ class DeviceRounds {
   /// run(), or the recording of it, which the device goes through without the host.
   Index run_recorded(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q) {
     ++runs_;
-    if constexpr (records)
-      if (is_recorded(tables)) {
-        lanes_.main().replay(recording_);
-        return moved_;
-      }
+    if (is_recorded(tables)) {
+      lanes_.main().replay(recording_);
+      return moved_;
+    }
     return run(tables, memory, keep_q, [](Index) {});
   }
   /// While the device is busy with a plan's second run: records it for those to come.
   void record(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q) {
-    if constexpr (records) {
-      if (runs_ < 2 || is_recorded(tables)) return;
-      recording_ = lanes_.main().recorded([&](Queue& main) {
-        DeviceLanes<B> lanes(main, lanes_);
-        run(lanes, tables, memory, keep_q, [](Index) {});
-      });
-      recorded_scaled_ = tables.fronts.exponents != nullptr;
-    }
+    if (runs_ < 2 || is_recorded(tables)) return;
+    recording_ = lanes_.main().recorded([&](Queue& main) {
+      DeviceLanes<B> lanes(main, lanes_);
+      run(lanes, tables, memory, keep_q, [](Index) {});
+    });
+    recorded_scaled_ = static_cast<bool>(tables.fronts.exponents);
   }
 
   /// after(round) is called when a round has been queued. Returns the bytes that are copied; when the queue is done, so
@@ -91,9 +83,9 @@ class DeviceRounds {
                  After after) {
     const FrontRounds& plan = memory.plan;
     for (Index r = 0; r < plan.rounds(); ++r) {
-      for (Index l = plan.round_begin[at(r)]; l < plan.round_begin[at(r + 1)]; ++l)
-        lanes.launch(l, [&](Queue& queue) { tables.start(queue, plan.launches[at(l)], keep_q); });
-      send_r(lanes, memory, plan.r_final[at(r)], worth_copying);
+      for (Index l = plan.round_begin[r]; l < plan.round_begin[r + 1]; ++l)
+        lanes.launch(l, [&](Queue& queue) { tables.start(queue, plan.launches[l], keep_q); });
+      send_r(lanes, memory, plan.r_final[r], worth_copying);
       after(r);
     }
     send_r(lanes, memory, plan.r_size, 1);
@@ -114,8 +106,8 @@ class DeviceRounds {
     auto out = plan.outs.begin(), image = plan.images.begin();
     bool beside_busy = false, ins_busy = false, outs_busy = false;
     for (Index r = 0; r < plan.rounds(); ++r) {
-      const Index first = plan.round_begin[at(r)], last = plan.round_begin[at(r) + 1];
-      const bool beside = last > first && !is_urgent(plan.launches[at(last - 1)].step);  // these come last
+      const Index first = plan.round_begin[r], last = plan.round_begin[r + 1];
+      const bool beside = last > first && !is_urgent(plan.launches[last - 1].step);  // these come last
       if (beside_busy) urgent.follow(main);
       if (ins_busy) urgent.follow(ins);
       ins_busy = in != plan.ins.end() && in->round == r + 1;
@@ -123,11 +115,11 @@ class DeviceRounds {
         ins.follow(urgent);
         ins.follow(outs);
         for (; in != plan.ins.end() && in->round == r + 1; ++in)
-          upload_later(ins, memory.host_blocks() + in->host, memory.storage() + in->device, counted(in->count));
+          ins.upload_later(memory.host_blocks() + in->host, memory.storage() + in->device, counted(in->count));
       }
       if (beside) main.follow(urgent);
       for (Index l = first; l < last; ++l) {
-        const FrontLaunch& launch = plan.launches[at(l)];
+        const FrontLaunch& launch = plan.launches[l];
         tables.start(is_urgent(launch.step) ? urgent : main, launch, keep_q);
       }
       beside_busy = beside;
@@ -145,37 +137,27 @@ class DeviceRounds {
 
   static constexpr Index scalar = sizeof(T);
   static constexpr Index worth_copying = (Index{1} << 21) / scalar;
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
   Index counted(Index elements) {
     moved_ += elements * scalar;
     return elements;
   }
   void send(Queue& outs, const DeviceMemory<B, T>& memory, const StagedCopy& copy, T* host) {
-    download_later(outs, memory.storage() + copy.device, host + copy.host, counted(copy.count));
+    outs.download_later(memory.storage() + copy.device, host + copy.host, counted(copy.count));
   }
   /// R's elements up to there, if they are that many.
   void send_r(Lanes& lanes, const DeviceMemory<B, T>& memory, Index until, Index least) {
     if (until - r_sent_ < least) return;
-    download_later(lanes.after_all(), memory.r() + r_sent_, memory.host_r() + r_sent_, counted(until - r_sent_));
+    lanes.after_all().download_later(memory.r() + r_sent_, memory.host_r() + r_sent_, counted(until - r_sent_));
     r_sent_ = until;
   }
 
   bool is_recorded(const DeviceTables<B, T>& tables) const {
-    return recording_ && recorded_scaled_ == (tables.fronts.exponents != nullptr);
-  }
-
-  template <class Q>
-  static auto recording_type() {
-    if constexpr (records)
-      return typename Q::Recording{};
-    else
-      return 0;
+    return recording_ && recorded_scaled_ == static_cast<bool>(tables.fronts.exponents);
   }
 
   Lanes lanes_;
   Index moved_ = 0, r_sent_ = 0;
-  decltype(recording_type<Queue>()) recording_{};
+  typename Queue::Recording recording_{};
   bool recorded_scaled_ = false;  // with exponents of columns
   Index runs_ = 0;                // of this plan
 };

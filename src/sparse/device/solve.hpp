@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses of the factors on the device that holds them: Q and Qᵀ, triangular solves, residuals, by the kernels of
-// vocabulary/front_solve.hpp in the order of solve_schedule.hpp. Right-hand sides in device memory stay there.
+// The steps of solve.hpp on the device that holds the factors: Q and Qᵀ, triangular solves, products with S, by the
+// kernels of vocabulary/front_solve.hpp in the order of solve_schedule.hpp. Right-hand sides in device memory stay
+// there.
 //
-// Many right-hand sides go in groups of as many columns as there is room for; each column's numbers are the same bits
-// in any company. Nothing waits for the host within a group but, at its end, for the norms of residuals.
+// Many right-hand sides are taken in groups of as many columns as there is room for; each column's numbers are the same
+// bits in any company. Nothing waits for the host within a group but, at its end, for the norms of residuals.
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -18,17 +17,20 @@
 
 #include "sparse/device/lines.hpp"
 #include "sparse/device/plan/front_rounds.hpp"
+#include "sparse/device/solve_cost.hpp"
 #include "sparse/device/solve_tables.hpp"
-#include "sparse/device/uses.hpp"
+#include "sparse/solve.hpp"
 
 namespace qrane::sparse {
 
 template <class B, class T>
-class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
+class DeviceSolve final : public Solves<DeviceSolve<B, T>, T>, private DeviceLines<B, T> {
  public:
   using Queue = typename B::Queue;
   template <class U>
   using Pointer = typename B::template Pointer<U>;
+  using Lines = DeviceLines<B, T>;
+  using typename Lines::Group, typename Lines::Output, typename Lines::User;
 
   /// What a run has left; all of it outlives this. q_here: and fronts with Q. room_bytes: for more right-hand sides
   /// than one at a time; < 0: no limit.
@@ -47,10 +49,9 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
   void forget_run() { run_.reset(); }
 
   /// Without Q, solutions must be the same bits in any memory: where kernels do not reach R on the host, to which a
-  /// staged plan sends it, all right-hand sides that rode along are the host's.
+  /// staged plan sends it, all right-hand sides that the factorization carried along are the host's.
   bool can(FactorUse use) const override {
-    constexpr bool reaches_host = std::is_pointer_v<Pointer<T>>;
-    if (use == FactorUse::solve_riding) return reaches_host;
+    if (use == FactorUse::solve_riding) return B::reaches_host;
     return q_here_ || (use == FactorUse::solve && !factors_.options().keep_q);
   }
   bool pays(FactorUse use, Index cols, bool resident) const override {
@@ -62,221 +63,74 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
     dense::check_finite<B, T>(queue_, name, dense::as_device<B>(a), a.layout == Layout::row_major);
   }
 
-  void apply(Op op, MatrixView<T> c) override {
-    const bool transpose = op == Op::transpose;
-    in_groups(c.cols, {.q = true}, [&](Index first, Index cols) {
-      const MatrixView<T> part = columns(c, first, cols);
-      const User user(*this, part);
-      Group group(*this, cols, lines({.q = true}));
-      const auto& order = run().q_order;
-      const auto& rows = pattern().row_perm;
-      take(user, transpose ? rows : order, group.by_row, s().rows, group, !transpose);
-      reflect(op, group);
-      give(group.by_row, s().rows, group, user, transpose ? order : rows, transpose);
-      user.store(part);
-    });
-  }
+  // -- the steps of solve.hpp -------------------------------------------------------------------------------------
 
-  SparseSolution<T> solve(MatrixView<const T> b) override {
-    const bool q = factors_.options().keep_q;
-    const Needs needs{.r = true, .up = !q, .q = q};
-    SparseSolution<T> solution = start();
-    Output x(*this, s().cols, b.cols, b.memory);
-    in_groups(b.cols, needs, [&](Index first, Index cols) {
-      const User user(*this, columns(b, first, cols));
-      Group group(*this, cols, lines(needs));
-      const auto take_b = [&] { take(user, pattern().row_perm, group.by_row, s().rows, group); };
-      take_b();
-      if (q) {
-        reflect(Op::transpose, group);
-        copy_by(group.by_row, run().r_rows, group.y, {}, factors_.rank(), group);
-        down(group);
-        take_b();
-        add_product(-1, group.x, group);
-        give(group.x, s().cols, group, x.columns(first, cols), pattern().col_perm, false, fronts_.exponents);
-      } else {
-        // Rᵀ R x = Sᵀ b, then once more for what is left (Björck, "Stability analysis of the method of seminormal
-        // equations for linear least squares problems", 1987)
-        zero(group.total, s().cols, group);
-        for (int pass = 0; pass < 2; ++pass) {
-          add_transposed_product(1, {}, group);
-          up(group);
-          down(group);
-          copy_by(group.x, {}, group.total, {}, s().cols, group, true);
-          take_b();
-          add_product(-1, group.total, group);
-        }
-        give(group.total, s().cols, group, x.columns(first, cols), pattern().col_perm, false, fronts_.exponents);
-      }
-      add_norms(group.by_row, s().rows, {}, group, solution);
-    });
-    solution.x = x.finish();
-    return solution;
-  }
+  const Factors<T>& factors() const { return factors_; }
+  Index riding_cols() const { return fronts_.rhs_cols; }
 
-  SparseSolution<T> solve_riding(Memory where) override {
-    const Needs needs{.r = true};
-    SparseSolution<T> solution = start();
-    Output x(*this, s().cols, fronts_.rhs_cols, where);
-    in_groups(fronts_.rhs_cols, needs, [&](Index first, Index cols) {
-      Group group(*this, cols, lines(needs));
-      copy_lines(queue_, backend::CopyLines<B, T>{.source = fronts_.rhs + first * fronts_.rhs_ld,
-                                                 .target = group.y,
-                                                 .source_index = run().r_rows,
-                                                 .source_line = 1,
-                                                 .source_step = fronts_.rhs_ld,
-                                                 .target_line = cols,
-                                                 .count = factors_.rank(),
-                                                 .cols = static_cast<std::int32_t>(cols)});
-      down(group);
-      give(group.x, s().cols, group, x.columns(first, cols), pattern().col_perm, false, fronts_.exponents);
-    });
-    solution.x = x.finish();
-    return solution;
-  }
-
-  SparseSolution<T> solve_transposed(MatrixView<const T> b) override {
-    const Needs needs{.r = true, .up = true, .q = true};
-    SparseSolution<T> solution = start();
-    Output x(*this, s().rows, b.cols, b.memory);
-    in_groups(b.cols, needs, [&](Index first, Index cols) {
-      const User user(*this, columns(b, first, cols));
-      Group group(*this, cols, lines(needs));
-      const auto take_b = [&] { take(user, pattern().col_perm, group.z, s().cols, group, false, fronts_.exponents); };
-      take_b();
-      up(group);
-      zero(group.by_row, s().rows, group);
-      copy_by(group.y, {}, group.by_row, run().r_rows, factors_.rank(), group);
-      reflect(Op::none, group);
-      take_b();
-      add_transposed_product(-1, group.z, group);
-      give(group.by_row, s().rows, group, x.columns(first, cols), pattern().row_perm, false);
-      add_norms(group.z, s().cols, fronts_.exponents, group, solution);
-    });
-    solution.x = x.finish();
-    return solution;
-  }
-
- private:
-  using Lines = DeviceLines<B, T>;
-  using Lines::add_norms, Lines::columns, Lines::copy_by, Lines::give, Lines::queue_, Lines::sum, Lines::take,
-      Lines::zero;
-  using typename Lines::Group, typename Lines::Output, typename Lines::User;
-  static constexpr Index most_cols = 128;  // of a group
-
-  const Symbolic& s() const { return factors_.symbolic(); }
-
-  const PatternTables<B>& pattern() {
-    if (!pattern_) pattern_.emplace(queue_, s(), plan_.shapes, q_here_, fronts_.panel);
-    return *pattern_;
-  }
-  const TransposeTables<B>& transposed() {
-    if (!transposed_) transposed_.emplace(queue_, s());
-    return *transposed_;
-  }
-  const RunTables<B>& run() {
-    if (!run_) run_.emplace(queue_, factors_);
-    return *run_;
-  }
-
-  // -- right-hand sides -------------------------------------------------------------------------------------------
-
-  /// What a use takes beside the user's columns.
-  struct Needs {
-    bool r = false, up = false, q = false;
-  };
-  /// Elements for one right-hand side.
-  Index elements(const Needs& needs) {
-    const Index slots = static_cast<Index>(s().front_cols.size());
-    return s().rows + std::max(s().rows, s().cols) + (needs.r ? factors_.rank() + 2 * s().cols : 0) +
-           (needs.up ? slots + s().cols : 0) + (needs.q ? pattern().q.most_parts * fronts_.panel : 0);
-  }
-
-  typename Lines::GroupLines lines(const Needs& needs) {
-    typename Lines::GroupLines count;
-    count.by_row = s().rows;
-    if (needs.r) {
-      count.x = s().cols;
-      count.y = factors_.rank();
-    }
-    if (needs.up) {
-      count.z = s().cols;
-      count.w = static_cast<Index>(s().front_cols.size());
-    }
-    if (needs.r && needs.up && !needs.q) count.total = s().cols;
-    if (needs.q) count.products = pattern().q.most_parts * fronts_.panel;
-    return count;
-  }
-
-  /// work(first column, columns), so many at a time as there is room for.
+  /// work(first column, group), as many columns at a time as there is room for.
   template <class Work>
-  void in_groups(Index cols, const Needs& needs, Work work) {
+  void in_groups(Index cols, const GroupNeeds& needs, Work work) {
     if (cols == 0) return;
     const Index column = elements(needs) * static_cast<Index>(sizeof(T));
     const Index room = std::min<Index>(room_bytes_ < 0 ? usual_room : room_bytes_, usual_room);
     const Index step = std::clamp<Index>(room / std::max<Index>(column, 1), 1, most_cols);
-    for (Index first = 0; first < cols; first += step) work(first, std::min(step, cols - first));
+    for (Index first = 0; first < cols; first += step) {
+      Group group(*this, std::min(step, cols - first), lines(needs));
+      work(first, group);
+    }
+  }
+  User user(MatrixView<const T> view) { return User(*this, view); }
+  void store(const User& user, MatrixView<T> view) { user.store(view); }
+  Output output(Index rows, Index cols, Memory where) { return Output(*this, rows, cols, where); }
+
+  void take_rows(const User& u, const Group& g) { take(u, pattern().row_perm, g.rows, s().rows, g); }
+  void give_rows(const Group& g, const User& u) { give(g.rows, s().rows, g, u, pattern().row_perm, false); }
+  void take_q_rows(const User& u, const Group& g) { take(u, run().q_rows, g.rows, s().rows, g, true); }
+  void give_q_rows(const Group& g, const User& u) { give(g.rows, s().rows, g, u, run().q_rows, true); }
+  void take_cols(const User& u, const Group& g) {
+    take(u, pattern().col_perm, g.z, s().cols, g, false, fronts_.exponents);
+  }
+  void give_cols(const Pointer<T>& lines, const Group& g, const User& u) {
+    give(lines, s().cols, g, u, pattern().col_perm, false, fronts_.exponents);
+  }
+  void take_riding(Index first, const Group& g) {
+    copy_lines(queue_, backend::CopyLines<B, T>{.source = fronts_.rhs + first * fronts_.rhs_ld,
+                                                .target = g.y,
+                                                .source_index = run().q_rows,
+                                                .source_line = 1,
+                                                .source_step = fronts_.rhs_ld,
+                                                .target_line = g.cols,
+                                                .count = factors_.rank(),
+                                                .cols = static_cast<std::int32_t>(g.cols)});
+  }
+  void r_of_rows(const Group& g) { copy_by(g.rows, run().q_rows, g.y, {}, factors_.rank(), g); }
+  void rows_of_r(const Group& g) {
+    zero(g.rows, s().rows, g);
+    copy_by(g.y, {}, g.rows, run().q_rows, factors_.rank(), g);
+  }
+  void clear_total(const Group& g) { zero(g.total, s().cols, g); }
+  void add_total(const Group& g) { copy_by(g.x, {}, g.total, {}, s().cols, g, true); }
+  void row_norms(const Group& g, SparseSolution<T>& solution) { add_norms(g.rows, s().rows, {}, g, solution); }
+  void col_norms(const Group& g, SparseSolution<T>& solution) {
+    add_norms(g.z, s().cols, fronts_.exponents, g, solution);
   }
 
-  SparseSolution<T> start() const {
-    SparseSolution<T> solution;
-    solution.rank = factors_.rank();
-    solution.full = std::min(s().rows, s().cols);
-    return solution;
-  }
-
-  // -- products with S --------------------------------------------------------------------------------------------
-
-  /// by_row += sign S x.
-  void add_product(int sign, const Pointer<T>& x, const Group& group) {
-    sum({.out = group.by_row,
-         .in = group.by_row,
+  void subtract_product(const Pointer<T>& x, const Group& g) {
+    sum({.out = g.rows,
+         .in = g.rows,
          .x = x,
          .values = fronts_.values,
          .index = pattern().col_index,
          .begin = fronts_.row_begin,
          .count = s().rows,
-         .sign = sign},
-        group);
+         .sign = -1},
+        g);
   }
-  /// z := in + sign Sᵀ by_row.
-  void add_transposed_product(int sign, const Pointer<T>& in, const Group& group) {
-    const TransposeTables<B>& t = transposed();
-    sum({.out = group.z,
-         .in = in,
-         .x = group.by_row,
-         .values = fronts_.values,
-         .index = t.row,
-         .entry = t.entry,
-         .begin = t.begin,
-         .count = s().cols,
-         .sign = sign},
-        group);
-  }
+  void normal(const Group& g) { add_normal(1, {}, g); }
+  void subtract_normal(const Group& g) { add_normal(-1, g.z, g); }
 
-  // -- the factors ------------------------------------------------------------------------------------------------
-
-  backend::FrontSolve<B, T> bound(const Group& group) {
-    backend::FrontSolve<B, T> f;
-    f.cols = static_cast<std::int32_t>(group.cols);
-    f.shapes = fronts_.shapes;
-    f.states = fronts_.states;
-    f.r_begin = run().r_begin;
-    f.live = run().live;
-    f.front_cols = pattern().front_cols;
-    f.r = fronts_.r;
-    f.x = group.x;
-    f.y = group.y;
-    f.w = group.w;
-    return f;
-  }
-  template <class Task>
-  static backend::FrontTasks<B, Task> tasks(const Pointer<Task>& list, const SolveLaunch& launch) {
-    return {list + launch.first, launch.count, 0, 0};
-  }
-
-  /// x from R x = y; y is destroyed.
-  void down(const Group& group) {
+  void solve_r(const Group& group) {
     const PatternTables<B>& t = pattern();
     const backend::FrontSolve<B, T> f = bound(group);
     zero(group.x, s().cols, group);
@@ -296,8 +150,7 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
                 .begin = fronts_.row_begin},
                group);
   }
-  /// y from Rᵀ y = z; z is destroyed.
-  void up(const Group& group) {
+  void solve_rt(const Group& group) {
     const PatternTables<B>& t = pattern();
     const backend::FrontSolve<B, T> f = bound(group);
     const backend::SumLines<B, T> columns{.x = group.y,
@@ -331,18 +184,6 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
       }
     }
   }
-  void singletons(const std::vector<Index>& levels, backend::SumLines<B, T> task, const Group& group) {
-    const Pointer<std::int32_t> list = task.list;
-    task.sign = -1;
-    task.skip = 1;
-    for (std::size_t l = 0; l + 1 < levels.size(); ++l) {
-      task.list = list + levels[l];
-      task.count = levels[l + 1] - levels[l];
-      sum(task, group);
-    }
-  }
-
-  /// by_row := Qᵀ or Q of it.
   void reflect(Op op, const Group& group) {
     const PatternTables<B>& t = pattern();
     backend::FrontReflect<B, T> f;
@@ -352,7 +193,7 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
     f.panels = fronts_.panels;
     f.row_ids = fronts_.row_ids;
     f.storage = fronts_.storage;
-    f.lines = group.by_row;
+    f.lines = group.rows;
     f.products = group.products;
     const std::size_t count = t.q.up.size();
     for (std::size_t k = 0; k < count; ++k) {
@@ -363,6 +204,97 @@ class DeviceSolve final : public DeviceUses<T>, private DeviceLines<B, T> {
         multiply_front_panels(queue_, f, tasks(t.parts, launch));
         update_front_lines(queue_, f, tasks(t.parts, launch), op);
       }
+    }
+  }
+
+ private:
+  using Lines::add_norms, Lines::copy_by, Lines::give, Lines::queue_, Lines::sum, Lines::take, Lines::zero;
+  static constexpr Index most_cols = 128;  // of a group
+
+  const Symbolic& s() const { return factors_.symbolic(); }
+
+  const PatternTables<B>& pattern() {
+    if (!pattern_) pattern_.emplace(queue_, s(), plan_.shapes, q_here_, fronts_.panel);
+    return *pattern_;
+  }
+  const TransposeTables<B>& transposed() {
+    if (!transposed_) transposed_.emplace(queue_, s());
+    return *transposed_;
+  }
+  const RunTables<B>& run() {
+    if (!run_) run_.emplace(queue_, factors_);
+    return *run_;
+  }
+
+  // -- right-hand sides -------------------------------------------------------------------------------------------
+
+  /// Elements for one right-hand side.
+  Index elements(const GroupNeeds& needs) {
+    const Index slots = static_cast<Index>(s().front_cols.size());
+    return s().rows + std::max(s().rows, s().cols) + (needs.r ? factors_.rank() + 2 * s().cols : 0) +
+           (needs.rt ? slots + s().cols : 0) + (needs.q ? pattern().q.most_parts * fronts_.panel : 0);
+  }
+
+  typename Lines::GroupLines lines(const GroupNeeds& needs) {
+    typename Lines::GroupLines count;
+    count.rows = s().rows;
+    if (needs.r) {
+      count.x = s().cols;
+      count.y = factors_.rank();
+    }
+    if (needs.rt) {
+      count.z = s().cols;
+      count.w = static_cast<Index>(s().front_cols.size());
+    }
+    if (needs.r && needs.rt && !needs.q) count.total = s().cols;
+    if (needs.q) count.products = pattern().q.most_parts * fronts_.panel;
+    return count;
+  }
+
+  /// z := in + sign Sᵀ rows
+  void add_normal(int sign, const Pointer<T>& in, const Group& g) {
+    const TransposeTables<B>& t = transposed();
+    sum({.out = g.z,
+         .in = in,
+         .x = g.rows,
+         .values = fronts_.values,
+         .index = t.row,
+         .entry = t.entry,
+         .begin = t.begin,
+         .count = s().cols,
+         .sign = sign},
+        g);
+  }
+
+  // -- the factors ------------------------------------------------------------------------------------------------
+
+  backend::FrontSolve<B, T> bound(const Group& group) {
+    backend::FrontSolve<B, T> f;
+    f.cols = static_cast<std::int32_t>(group.cols);
+    f.shapes = fronts_.shapes;
+    f.states = fronts_.states;
+    f.r_begin = run().r_begin;
+    f.live = run().live;
+    f.front_cols = pattern().front_cols;
+    f.r = fronts_.r;
+    f.x = group.x;
+    f.y = group.y;
+    f.w = group.w;
+    return f;
+  }
+  template <class Task>
+  static backend::FrontTasks<B, Task> tasks(const Pointer<Task>& list, const SolveLaunch& launch) {
+    return {list + launch.first, launch.count, 0, 0};
+  }
+
+  void singletons(const std::vector<Index>& levels, backend::SumLines<B, T> task, const Group& group) {
+    const Pointer<std::int32_t> list = task.list;
+    task.sign = -1;
+    task.skip = 1;
+    for (std::size_t l = 0; l + 1 < levels.size(); ++l) {
+      task.list = list + levels[l];
+      task.count = levels[l + 1] - levels[l];
+      sum(task, group);
     }
   }
 

@@ -7,11 +7,10 @@
 #include <qrane/context.hpp>
 
 #include "sparse/analysis/symbolic.hpp"
+#include "sparse/uses.hpp"
 #include "vocabulary/fronts.hpp"
 
 namespace qrane::sparse {
-
-enum class FactorUse { apply, solve, solve_riding, solve_transposed };
 
 struct UseSeconds {
   double device = 0, host = 0;

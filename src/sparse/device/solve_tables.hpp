@@ -86,40 +86,23 @@ struct RunTables {
   RunTables(typename B::Queue& queue, const Factors<T>& factors) {
     const Symbolic& s = factors.symbolic();
     const std::vector<StoredFront<T>>& stored = factors.fronts();
-    std::vector<std::int32_t> columns, rows;
-    columns.reserve(static_cast<std::size_t>(factors.rank()));
-    for (Index k = 0; k < s.singletons; ++k) {
-      columns.push_back(0);
-      rows.push_back(static_cast<std::int32_t>(k));
-    }
-    for (std::size_t f = 0; f < stored.size(); ++f) {
+    std::vector<std::int32_t> columns(s.singletons, 0);
+    columns.reserve(factors.rank());
+    for (std::size_t f = 0; f < stored.size(); ++f)
       for (Index j = 0; j < s.fronts[f].pivots; ++j)
         if (stored[f].is_live(j)) columns.push_back(static_cast<std::int32_t>(j));
-      if (stored[f].row_ids)
-        for (Index i = 0; i < stored[f].r_rows; ++i) rows.push_back(static_cast<std::int32_t>(stored[f].row_ids[i]));
-    }
-    std::vector<std::int32_t> order;
-    if (factors.options().keep_q) {
-      order = rows;
-      std::vector<char> taken(static_cast<std::size_t>(s.rows), 0);
-      for (const std::int32_t row : rows) taken[static_cast<std::size_t>(row)] = 1;
-      for (Index k = 0; k < s.rows; ++k)
-        if (!taken[static_cast<std::size_t>(k)]) order.push_back(static_cast<std::int32_t>(k));
-    }
     DeviceImage image;
-    const Index at_begin = image.add(factors.r_begin()), at_live = image.add(columns), at_rows = image.add(rows),
-                at_order = image.add(order);
+    const Index at_begin = image.add(factors.r_begin()), at_live = image.add(columns),
+                at_rows = image.add_narrow(factors.knows_rows() ? factors.q_rows() : std::vector<Index>{});
     memory = image.upload<B>(queue);
     r_begin = memory.template as<std::int64_t>(at_begin);
     live = memory.template as<std::int32_t>(at_live);
-    r_rows = memory.template as<std::int32_t>(at_rows);
-    q_order = memory.template as<std::int32_t>(at_order);
+    q_rows = memory.template as<std::int32_t>(at_rows);
   }
   dense::Buffer<B> memory;
   typename B::template Pointer<std::int64_t> r_begin{};
-  typename B::template Pointer<std::int32_t> live{};     ///< by row of R: its pivotal column, local
-  typename B::template Pointer<std::int32_t> r_rows{};   ///< by row of R: its row of S; where fronts know their rows
-  typename B::template Pointer<std::int32_t> q_order{};  ///< with Q, by row of it: its row of S
+  typename B::template Pointer<std::int32_t> live{};    ///< by row of R: its pivotal column, local
+  typename B::template Pointer<std::int32_t> q_rows{};  ///< Factors::q_rows(), where fronts know their rows
 };
 
 }  // namespace qrane::sparse

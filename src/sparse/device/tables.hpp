@@ -66,14 +66,11 @@ class DeviceTables {
       case FrontStep::narrow:
       case FrontStep::closing:
       case FrontStep::wide: return update_fronts(queue, fronts, tasks(updates_));
-      case FrontStep::pair:
-        update_fronts_pair(queue, fronts, tasks(updates_));
+      case FrontStep::pair: update_fronts_pair(queue, fronts, tasks(updates_));
     }
   }
 
  private:
-  static std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
   // what a list's pointer points to
   static std::int32_t task_of(Pointer<std::int32_t>);
   static backend::FrontShare task_of(Pointer<backend::FrontShare>);
@@ -92,7 +89,7 @@ class DeviceTables {
             image.add_narrow(s.children),
             image.add(s.row_begin),
             image.add(s.entry_col),
-            own_column.empty() ? image.reserve(at(s.rows) * sizeof(std::int32_t)) : image.add(own_column),
+            own_column.empty() ? image.reserve(s.rows * sizeof(std::int32_t)) : image.add(own_column),
             image.add(s.parent_col),
             image.add_narrow(s.stair),
             image.add(s.own_slot),
@@ -105,10 +102,10 @@ class DeviceTables {
   }
 
   void place_constants(Queue& queue, const Symbolic& s, const FrontRounds& plan) {
-    std::vector<std::int32_t> own_column(at(s.rows), 0);
+    std::vector<std::int32_t> own_column(s.rows, 0);
     for (const Front& front : s.fronts)
       for (Index r = front.first_row; r < front.first_row + front.own_rows; ++r)
-        own_column[at(r)] = s.entry_col[at(s.row_begin[at(r)])];
+        own_column[r] = s.entry_col[s.row_begin[r]];
     DeviceImage image;
     const Offsets offsets = lay_out(image, s, plan, own_column);
     constants_ = image.upload<B>(queue);
@@ -140,7 +137,7 @@ class DeviceTables {
     fronts.values = carver.template take<T>(s.entries);
     tolerance = carver.template take<double>(1);
     exponents = carver.template take<std::int32_t>(s.cols);
-    fronts.rhs = carver.template take<T>(s.rows * fronts.rhs_cols);
+    fronts.rhs = carver.template take<T>(backend::elements_of<T>(s.rows, fronts.rhs_cols));
     fronts.states = carver.template take<backend::FrontState>(s.front_count());
     fronts.panels = carver.template take<backend::FrontPanelState>(plan.panels_size);
     fronts.stair = carver.template take<std::int32_t>(columns);

@@ -18,8 +18,6 @@ namespace {
 
 constexpr Index base_columns = 8;  // factored column by column inside a panel
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 /// One panel being factored.
 template <class T>
 class PanelFactorization {
@@ -101,7 +99,7 @@ class PanelFactorization {
     constexpr T negligible = sizeof(T) == 4 ? T(1e-34) : T(1e-290);
     T* const tj = t(j) + (first - panel_.col);
     if (result_.with_t) std::fill(t(j), t(j) + (j - panel_.col) + 1, T(0));
-    result_.pivot[at(j)] = -1;
+    result_.pivot[j] = -1;
     T* const x = front_.column(j);
     if (row >= front_.rows) {
       move_to_corner(j, front_.rows - panel_.first_row);
@@ -125,7 +123,7 @@ class PanelFactorization {
         return row;
       }
     }
-    result_.pivot[at(j)] = static_cast<std::int32_t>(row);
+    result_.pivot[j] = static_cast<std::int32_t>(row);
     T tau = 0, beta = alpha;
     if (tail <= negligible) {  // H = I; NaN goes the other way and spreads
       std::fill(v, v + length, T(0));
@@ -175,7 +173,7 @@ template <class T>
 T* Scratch<T>::get(int slot, Index count) {
   if (size_[slot] < count) {
     const Index size = round_up_to_lanes<T>(std::max(count, size_[slot] * 3 / 2));
-    data_[slot].reset(static_cast<T*>(std::aligned_alloc(at(vector_bytes), at(size) * sizeof(T))));
+    data_[slot].reset(static_cast<T*>(std::aligned_alloc(vector_bytes, size * sizeof(T))));
     size_[slot] = data_[slot] ? size : 0;
     if (!data_[slot]) throw std::bad_alloc();
   }
@@ -205,7 +203,7 @@ void FrontResult<T>::plan(const FrontMatrix<T>& front, bool keep_t, const FrontT
     }
     panels.push_back(panel);
   }
-  begin.resize(at(front.cols) + 1);
+  begin.resize(front.cols + 1);
   const Index alike = std::clamp(front.cols / 16, tuning.store_least, tuning.store_most);
   Index next = 0, col = 0;
   for (std::size_t k = 0; k < panels.size();) {
@@ -213,16 +211,16 @@ void FrontResult<T>::plan(const FrontMatrix<T>& front, bool keep_t, const FrontT
     while (last + 1 < panels.size() && (direct || panels[last + 1].col - panels[k].col < alike)) ++last;
     const Index end = panels[last].col + panels[last].cols;
     const Index ld = leading_dimension<T>(direct ? front.rows : zero_height(front, panels[last]));
-    for (; col < end; ++col, next += ld) begin[at(col)] = next;
+    for (; col < end; ++col, next += ld) begin[col] = next;
     k = last + 1;
   }
-  begin[at(front.cols)] = next;
-  pivot.resize(at(front.cols));
+  begin[front.cols] = next;
+  pivot.resize(front.cols);
   const Index size = triangle_elements(front.cols, tuning);
   if (triangles_size_ >= size) return;
   triangles_.reset();
   triangles_size_ = 0;
-  triangles_ = std::make_unique_for_overwrite<T[]>(at(size));
+  triangles_ = std::make_unique_for_overwrite<T[]>(size);
   triangles_size_ = size;
 }
 
@@ -239,7 +237,7 @@ Index factor_panel(const FrontMatrix<T>& front, FrontResult<T>& result, std::siz
   panel.first_row = row;
   const Index end = PanelFactorization<T>(front, result, panel, rule, scratch).run();
   for (Index j = panel.col; j < std::min(panel.col + panel.cols, front.pivots); ++j)
-    result.rows_of_r += result.pivot[at(j)] >= 0;
+    result.rows_of_r += result.pivot[j] >= 0;
   return end;
 }
 

@@ -53,7 +53,7 @@ Index Budget::peak_bytes() const {
 void AlignedFree::operator()(std::byte* p) const {
 #if defined(__linux__)
   if (mapped > 0) {
-    munmap(p, static_cast<std::size_t>(mapped));
+    munmap(p, mapped);
     return;
   }
 #endif
@@ -64,23 +64,21 @@ AlignedBytes allocate_aligned(Index bytes, Index used) {
 #if defined(__linux__)
   if (bytes >= large_bytes) {
     const Index size = round_up(bytes, large_page);
-    void* const mapping = mmap(nullptr, static_cast<std::size_t>(size + large_page), PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const mapping = mmap(nullptr, size + large_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED) return nullptr;
     auto* const begin = static_cast<std::byte*>(mapping);
     const Index skipped = -static_cast<Index>(reinterpret_cast<std::intptr_t>(mapping)) & (large_page - 1);
-    if (skipped > 0) munmap(begin, static_cast<std::size_t>(skipped));
-    if (skipped < large_page) munmap(begin + skipped + size, static_cast<std::size_t>(large_page - skipped));
+    if (skipped > 0) munmap(begin, skipped);
+    if (skipped < large_page) munmap(begin + skipped + size, large_page - skipped);
     AlignedBytes p(begin + skipped, AlignedFree{size});
     const Index surely = std::min(used, bytes) / large_page * large_page;
-    if (surely > 0) madvise(p.get(), static_cast<std::size_t>(surely), MADV_HUGEPAGE);
+    if (surely > 0) madvise(p.get(), surely, MADV_HUGEPAGE);
     return p;
   }
 #else
   static_cast<void>(used);
 #endif
-  return AlignedBytes(static_cast<std::byte*>(
-      std::aligned_alloc(64, static_cast<std::size_t>(round_up(std::max<Index>(bytes, 1), 64)))));
+  return AlignedBytes(static_cast<std::byte*>(std::aligned_alloc(64, round_up(std::max<Index>(bytes, 1), 64))));
 }
 
 void give_back_freed(Index bytes) {
@@ -90,6 +88,12 @@ void give_back_freed(Index bytes) {
   if (mallinfo2().fordblks > static_cast<std::size_t>(bytes)) malloc_trim(0);
 #endif
 #endif
+}
+
+Region::Holes::node_type Region::new_hole() {
+  Holes one;
+  one.emplace(0, 0);
+  return one.extract(one.begin());
 }
 
 std::byte* Region::take_bytes(Index bytes, bool may_grow) {
@@ -111,14 +115,21 @@ std::byte* Region::take_bytes(Index bytes, bool may_grow) {
         std::find_if(s.free.begin(), s.free.end(), [&](const auto& free) { return free.second >= bytes; });
     if (hole == s.free.end() || (!may_grow && hole->first + bytes > s.touched)) continue;
     const auto [offset, size] = *hole;
-    if (offset + bytes > s.touched) {
-      budget_.add(offset + bytes - s.touched);
-      s.touched = offset + bytes;
-    }
     std::byte* const p = s.data.get() + offset;
-    used_.emplace(p, std::pair(k, bytes));
-    if (size > bytes) s.free.emplace(offset + bytes, size - bytes);
-    s.free.erase(offset);
+    const auto used = used_.emplace(p, Block{k, bytes, new_hole()}).first;
+    try {
+      if (offset + bytes > s.touched) budget_.add(offset + bytes - s.touched);
+    } catch (...) {
+      used_.erase(used);
+      throw;
+    }
+    s.touched = std::max(s.touched, offset + bytes);
+    Holes::node_type rest = s.free.extract(hole);
+    if (size > bytes) {
+      rest.key() = offset + bytes;
+      rest.mapped() = size - bytes;
+      s.free.insert(std::move(rest));
+    }
     return p;
   }
 }
@@ -126,24 +137,24 @@ std::byte* Region::take_bytes(Index bytes, bool may_grow) {
 void Region::give_back_bytes(std::byte* p) noexcept {
   const std::lock_guard lock(mutex_);
   const auto used = used_.find(p);
-  const auto [k, bytes] = used->second;
+  Block block = std::move(used->second);
   used_.erase(used);
-  Segment& s = segments_[k];
-  add_free(s, p - s.data.get(), p - s.data.get() + bytes);
+  Segment& s = segments_[block.segment];
+  add_free(s, p - s.data.get(), p - s.data.get() + block.bytes, std::move(block.hole));
 }
 
 void Region::shrink_bytes(std::byte* p, Index bytes) {
   bytes = round_up(std::max<Index>(bytes, 1), 64);
   const std::lock_guard lock(mutex_);
-  auto& [k, size] = used_.at(p);
-  if (bytes >= size) return;
-  Segment& s = segments_[k];
-  add_free(s, p - s.data.get() + bytes, p - s.data.get() + size);
-  size = bytes;
+  Block& block = used_.at(p);
+  if (bytes >= block.bytes) return;
+  Segment& s = segments_[block.segment];
+  add_free(s, p - s.data.get() + bytes, p - s.data.get() + block.bytes, new_hole());
+  block.bytes = bytes;
 }
 
 /// Neighbours merge.
-void Region::add_free(Segment& s, Index begin, Index end) {
+void Region::add_free(Segment& s, Index begin, Index end, Holes::node_type node) noexcept {
   auto next = s.free.lower_bound(begin);
   if (next != s.free.end() && next->first == end) {
     end += next->second;
@@ -156,7 +167,9 @@ void Region::add_free(Segment& s, Index begin, Index end) {
       return;
     }
   }
-  s.free.emplace_hint(next, begin, end - begin);
+  node.key() = begin;
+  node.mapped() = end - begin;
+  s.free.insert(next, std::move(node));
 }
 
 std::byte* Arena::allocate_bytes(Index bytes) {

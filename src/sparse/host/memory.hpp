@@ -96,22 +96,29 @@ class Region {
   }
 
  private:
+  using Holes = std::map<Index, Index>;  // offset: bytes
   struct Segment {
     AlignedBytes data;
     Index size = 0;
     Index touched = 0;
-    std::map<Index, Index> free;  // offset: bytes
+    Holes free;
   };
+  struct Block {
+    std::size_t segment = 0;
+    Index bytes = 0;
+    Holes::node_type hole;  // what it becomes: giving back takes no memory
+  };
+  static Holes::node_type new_hole();
   std::byte* take_bytes(Index bytes, bool may_grow);
   void give_back_bytes(std::byte* p) noexcept;
   void shrink_bytes(std::byte* p, Index bytes);
-  void add_free(Segment& s, Index begin, Index end);
+  void add_free(Segment& s, Index begin, Index end, Holes::node_type node) noexcept;
 
   Budget& budget_;
   Index segment_bytes_, used_bytes_;
   std::mutex mutex_;
   std::vector<Segment> segments_;
-  std::map<std::byte*, std::pair<std::size_t, Index>> used_;  // segment, bytes
+  std::map<std::byte*, Block> used_;
 };
 
 /// Pieces that live as long as the arena. One thread at a time.

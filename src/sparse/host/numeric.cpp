@@ -15,8 +15,6 @@ namespace qrane::sparse {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 /// Of the largest front; its columns may be less high.
 template <class T>
 Index largest_bytes(const Symbolic& s) {
@@ -32,7 +30,7 @@ Index surely_used_bytes(const Symbolic& s) {
   for (const Front& f : s.fronts) {
     if (f.entries() <= most) continue;
     Index sum = 0;
-    for (Index j = 0; j < f.cols; ++j) sum += std::min(f.rows, std::max(s.stair[at(f.cols_begin + j)], j + 1));
+    for (Index j = 0; j < f.cols; ++j) sum += std::min(f.rows, std::max(s.stair[f.cols_begin + j], j + 1));
     most = std::max(most, sum);
   }
   return most * static_cast<Index>(sizeof(T));
@@ -51,7 +49,7 @@ Index most_small_elements(const Symbolic& s, const NumericPlan& plan) {
   Index most = 0;
   for (const NumericPlan::Range& range : plan.ranges)
     for (Index f = range.first; f <= range.last; ++f) {
-      const Index size = leading_dimension<T>(s.fronts[at(f)].rows) * s.fronts[at(f)].cols;
+      const Index size = leading_dimension<T>(s.fronts[f].rows) * s.fronts[f].cols;
       if (size <= large_front_entries) most = std::max(most, size);
     }
   return most;
@@ -133,44 +131,44 @@ bool Numeric<T>::run(const T* user_values, T* rhs, Index rhs_cols) {
 template <class T>
 FrontLayout Numeric<T>::lay_out(Index f, Worker& worker) const {
   const Symbolic& s = *symbolic_;
-  const Front& front = s.fronts[at(f)];
+  const Front& front = s.fronts[f];
   FrontLayout layout;
   bool as_analyzed = true;
   worker.child_rows.clear();
   Index child_rows = 0;
   for (Index c = 0; c < front.child_count; ++c) {
-    const Index child = s.children[at(front.child_begin + c)];
-    worker.child_rows.push_back(stored_[at(child)].cb_rows);
+    const Index child = s.children[front.child_begin + c];
+    worker.child_rows.push_back(stored_[child].cb_rows);
     child_rows += worker.child_rows.back();
-    as_analyzed = as_analyzed && worker.child_rows.back() == s.fronts[at(child)].cb_rows;
+    as_analyzed = as_analyzed && worker.child_rows.back() == s.fronts[child].cb_rows;
   }
-  layout.child_slot.resize(at(front.child_count));
+  layout.child_slot.resize(front.child_count);
   if (as_analyzed) {
     layout.rows = front.rows;
     layout.stair = s.stair.data() + front.cols_begin;
     layout.own_slot = s.own_slot.data() + front.first_row;
     for (Index c = 0; c < front.child_count; ++c)
-      layout.child_slot[at(c)] = s.cb_slot.data() + s.fronts[at(s.children[at(front.child_begin + c)])].cb_begin;
+      layout.child_slot[c] = s.cb_slot.data() + s.fronts[s.children[front.child_begin + c]].cb_begin;
     return layout;
   }
-  worker.stair.resize(at(front.cols));
-  worker.own_slot.resize(at(front.own_rows));
-  worker.child_slot.resize(at(child_rows));
+  worker.stair.resize(front.cols);
+  worker.own_slot.resize(front.own_rows);
+  worker.child_slot.resize(child_rows);
   layout.rows = lay_out_rows(s, f, worker.child_rows.data(), worker.stair.data(), worker.own_slot.data(),
                              worker.child_slot.data());
   layout.stair = worker.stair.data();
   layout.own_slot = worker.own_slot.data();
   const Local* slot = worker.child_slot.data();
   for (Index c = 0; c < front.child_count; ++c) {
-    layout.child_slot[at(c)] = slot;
-    slot += worker.child_rows[at(c)];
+    layout.child_slot[c] = slot;
+    slot += worker.child_rows[c];
   }
   return layout;
 }
 
 template <class T>
 FrontMatrix<T> Numeric<T>::matrix_of(Index f, const FrontLayout& layout) const {
-  const Front& front = symbolic_->fronts[at(f)];
+  const Front& front = symbolic_->fronts[f];
   return {nullptr, layout.rows, front.cols, front.pivots, layout.stair, nullptr};
 }
 
@@ -179,7 +177,7 @@ DropRule Numeric<T>::drop_rule(Index f, Worker& worker) const {
   DropRule rule;
   rule.tolerance = tolerance_;
   if (exponents_.empty()) return rule;
-  const Front& front = symbolic_->fronts[at(f)];
+  const Front& front = symbolic_->fronts[f];
   worker.exponents.assign(exponents_.begin() + front.first_col, exponents_.begin() + front.first_col + front.pivots);
   rule.exponents = worker.exponents.data();
   return rule;
@@ -190,30 +188,29 @@ template <class T>
 void Numeric<T>::assemble(Index f, const FrontLayout& layout, const FrontMatrix<T>& front, const FrontResult<T>& result,
                           Worker& worker) {
   const Symbolic& s = *symbolic_;
-  const Front& shape = s.fronts[at(f)];
+  const Front& shape = s.fronts[f];
   for (const FrontPanel& panel : result.panels) {
     const Index height = FrontResult<T>::zero_height(front, panel);
     for (Index j = panel.col; j < panel.col + panel.cols; ++j)
       std::fill(front.column(j), front.column(j) + height, T(0));
   }
-  StoredFront<T>& stored = stored_[at(f)];
+  StoredFront<T>& stored = stored_[f];
   stored.rows = layout.rows;
-  if (wants_rows()) stored.row_ids = kept_[at(f)].row_ids.of(worker.kept, layout.rows);
+  if (wants_rows()) stored.row_ids = kept_[f].row_ids.of(worker.kept, layout.rows);
   for (Index r = 0; r < shape.own_rows; ++r) {
     const Index row = shape.first_row + r;
     const Index slot = layout.own_slot[r];
-    for (Index p = s.row_begin[at(row)]; p < s.row_begin[at(row) + 1]; ++p)
-      front.column(s.entry_col[at(p)])[slot] = values_[at(p)];
+    for (Index p = s.row_begin[row]; p < s.row_begin[row + 1]; ++p) front.column(s.entry_col[p])[slot] = values_[p];
     if (stored.row_ids) stored.row_ids[layout.own_slot[r]] = row;
   }
   for (Index c = 0; c < shape.child_count; ++c) {
-    const Index child = s.children[at(shape.child_begin + c)];
-    const Front& child_shape = s.fronts[at(child)];
-    const StoredFront<T>& from = stored_[at(child)];
-    const Local* const slot = layout.child_slot[at(c)];
+    const Index child = s.children[shape.child_begin + c];
+    const Front& child_shape = s.fronts[child];
+    const StoredFront<T>& from = stored_[child];
+    const Local* const slot = layout.child_slot[c];
     const T* cb = from.cb;
     for (Index j = 0; j < child_shape.nonpivots(); ++j) {
-      T* const target = front.column(s.parent_col[at(child_shape.cols_begin + child_shape.pivots + j)]);
+      T* const target = front.column(s.parent_col[child_shape.cols_begin + child_shape.pivots + j]);
       const Index count = std::min(j + 1, from.cb_rows);
       for (Index i = 0; i < count; ++i) target[slot[i]] = cb[i];
       cb += count;
@@ -225,15 +222,15 @@ void Numeric<T>::assemble(Index f, const FrontLayout& layout, const FrontMatrix<
 
 template <class T>
 void Numeric<T>::store_q(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
-  StoredFront<T>& stored = stored_[at(f)];
+  StoredFront<T>& stored = stored_[f];
   Index count = 0, size = 0;
   for (const FrontPanel& panel : result.panels) {
     if (panel.live == 0) continue;
     ++count;
     size += (panel.height + panel.cols) * panel.cols;
   }
-  stored.panels = kept_[at(f)].panels.of(worker.kept, count);
-  T* q = kept_[at(f)].q.of(worker.kept, size);
+  stored.panels = kept_[f].panels.of(worker.kept, count);
+  T* q = kept_[f].q.of(worker.kept, size);
   for (const FrontPanel& panel : result.panels) {
     if (panel.live == 0) continue;
     StoredPanel<T>& kept = stored.panels[stored.panel_count++];
@@ -253,7 +250,7 @@ void Numeric<T>::store_q(Index f, const FrontMatrix<T>& front, const FrontResult
 /// Qᵀ of this front on its rows of the right-hand sides.
 template <class T>
 void Numeric<T>::apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
-  const StoredFront<T>& stored = stored_[at(f)];
+  const StoredFront<T>& stored = stored_[f];
   const Index ld = symbolic_->rows;
   T* const c = worker.scratch.get(scratch_c, front.rows * rhs_cols_);
   for (Index j = 0; j < rhs_cols_; ++j)
@@ -272,36 +269,36 @@ void Numeric<T>::apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontR
 template <class T>
 T* Numeric<T>::left_of(Index f, Index count, Worker& worker) {
   constexpr auto bytes = static_cast<Index>(sizeof(T));
-  if (plan_.place[at(f)] < 0) {
+  if (plan_.place[f] < 0) {
     T* const p = worker.cb_stack.push(left_elements(count));
     if (threads_ == 1) stack_mark_.raise(worker.cb_stack.used(), bytes, budget_);  // else it is part of the region
     return p;
   }
-  shared_mark_.raise(plan_.place[at(f)] + count, bytes, budget_);
-  return reinterpret_cast<T*>(shared_.get()) + plan_.place[at(f)];
+  shared_mark_.raise(plan_.place[f] + count, bytes, budget_);
+  return reinterpret_cast<T*>(shared_.get()) + plan_.place[f];
 }
 
 /// R and the contribution block out of the factored front; Q, and its work on right-hand sides.
 template <class T>
 void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
-  const Front& shape = symbolic_->fronts[at(f)];
-  StoredFront<T>& stored = stored_[at(f)];
+  const Front& shape = symbolic_->fronts[f];
+  StoredFront<T>& stored = stored_[f];
   if (options_.keep_q) store_q(f, front, result, worker);
   if (rhs_) apply_to_rhs(f, front, result, worker);
   stored.r_rows = result.rows_of_r;
   stored.cb_rows = std::min(front.rows - stored.r_rows, shape.nonpivots());
-  dropped_[at(f)] = result.dropped_norm2;
+  dropped_[f] = result.dropped_norm2;
   const auto reached = result.pivot.begin() + std::min(front.rows, shape.pivots);
   if (std::find(result.pivot.begin(), reached, -1) != reached) {
-    stored.live_count = kept_[at(f)].live_count.of(worker.kept, shape.pivots);
+    stored.live_count = kept_[f].live_count.of(worker.kept, shape.pivots);
     std::int32_t live = 0;
-    for (Index j = 0; j < shape.pivots; ++j) stored.live_count[j] = live += result.pivot[at(j)] >= 0;
+    for (Index j = 0; j < shape.pivots; ++j) stored.live_count[j] = live += result.pivot[j] >= 0;
   }
   Index size = stored.r_rows * shape.nonpivots();
   for (Index j = 0; j < shape.pivots; ++j) size += stored.live(j);
   stored.r = f == plan_.stays   ? front.a
              : shape.parent < 0 ? left_of(f, size, worker)
-                                : kept_[at(f)].r.of(worker.kept, size);
+                                : kept_[f].r.of(worker.kept, size);
   const Index cb_size = stored.cb_rows * shape.nonpivots() - stored.cb_rows * (stored.cb_rows - 1) / 2;
   if (shape.parent >= 0 && cb_size > 0) stored.cb = left_of(f, cb_size, worker);
   T* r = stored.r;  // where it is the front's own place: column by column never beyond what has been read
@@ -329,9 +326,9 @@ void Numeric<T>::leave_front(Index f, T* front) {
     give_back_front(front);
     return;
   }
-  const StoredFront<T>& stored = stored_[at(f)];
+  const StoredFront<T>& stored = stored_[f];
   Index size = 0;
-  for (Index j = 0; j < symbolic_->fronts[at(f)].cols; ++j) size += stored.height(j, symbolic_->fronts[at(f)].pivots);
+  for (Index j = 0; j < symbolic_->fronts[f].cols; ++j) size += stored.height(j, symbolic_->fronts[f].pivots);
   root_ = front;  // reset() gives it back whatever comes
   region_.shrink(front, size);
   give_back_front(nullptr);  // some of it was
@@ -352,13 +349,12 @@ void Numeric<T>::factor_range(Index first, Index last, Worker& worker) {
     else
       front.a = worker.large_front = take_front(size, worker);
     assemble(f, layout, front, worker.result, worker);
-    const Front& shape = s.fronts[at(f)];
+    const Front& shape = s.fronts[f];
     for (Index c = shape.child_count - 1; c >= 0; --c) {
-      const Index child = s.children[at(shape.child_begin + c)];
-      StoredFront<T>& taken = stored_[at(child)];
-      const Index rows = taken.cb_rows, cols = s.fronts[at(child)].nonpivots();
-      if (taken.cb && plan_.place[at(child)] < 0)
-        worker.cb_stack.pop(left_elements(rows * cols - rows * (rows - 1) / 2));
+      const Index child = s.children[shape.child_begin + c];
+      StoredFront<T>& taken = stored_[child];
+      const Index rows = taken.cb_rows, cols = s.fronts[child].nonpivots();
+      if (taken.cb && plan_.place[child] < 0) worker.cb_stack.pop(left_elements(rows * cols - rows * (rows - 1) / 2));
       taken.cb = nullptr;
     }
     factor_front(front, worker.result, drop_rule(f, worker), worker.scratch);

@@ -13,12 +13,10 @@ namespace qrane::sparse {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 /// Most elements of the contribution block, or of a root's R, at any rank; none of a root that stays.
 Index most_left(const Symbolic& s, const NumericPlan& plan, Index f) {
   if (f == plan.stays) return 0;
-  const Front& front = s.fronts[at(f)];
+  const Front& front = s.fronts[f];
   const bool root = front.parent < 0;
   const Index cols = root ? front.cols : front.nonpivots();
   const Index rows = root ? std::min(front.rows_bound, front.pivots) : front.cb_rows_bound;
@@ -28,17 +26,17 @@ Index most_left(const Symbolic& s, const NumericPlan& plan, Index f) {
 /// Ranges and the fronts above them.
 void divide(const Symbolic& s, int threads, NumericPlan& plan) {
   const Index count = s.front_count();
-  std::vector<double> subtree(at(count));
-  std::vector<char> with_large(at(count), 0);  // a front of the subtree is worth being shared
+  std::vector<double> subtree(count);
+  std::vector<char> with_large(count, 0);  // a front of the subtree is worth being shared
   double total = 0;
   for (Index f = 0; f < count; ++f) {
-    const double own = front_work(s.fronts[at(f)]);
+    const double own = front_work(s.fronts[f]);
     total += own;
-    subtree[at(f)] += own;
-    with_large[at(f)] |= s.fronts[at(f)].flops >= 2 * large_front;
-    if (const Index parent = s.fronts[at(f)].parent; parent >= 0) {
-      subtree[at(parent)] += subtree[at(f)];
-      with_large[at(parent)] |= with_large[at(f)];
+    subtree[f] += own;
+    with_large[f] |= s.fronts[f].flops >= 2 * large_front;
+    if (const Index parent = s.fronts[f].parent; parent >= 0) {
+      subtree[parent] += subtree[f];
+      with_large[parent] |= with_large[f];
     }
   }
   constexpr double worth_a_task = 1e5;
@@ -52,19 +50,19 @@ void divide(const Symbolic& s, int threads, NumericPlan& plan) {
     open = {};
     gathered = 0;
   };
-  const auto above = [&](Index f) { return subtree[at(f)] > most || with_large[at(f)]; };
+  const auto above = [&](Index f) { return subtree[f] > most || with_large[f]; };
   for (Index f = 0; f < count; ++f) {
     if (above(f)) {
       close(f - 1);
       open.first = f + 1;
-      plan.upper_of[at(f)] = static_cast<Index>(plan.upper.size());
+      plan.upper_of[f] = static_cast<Index>(plan.upper.size());
       plan.upper.push_back(f);
       continue;
     }
-    const Index parent = s.fronts[at(f)].parent;
+    const Index parent = s.fronts[f].parent;
     if (parent >= 0 && !above(parent)) continue;
     open.roots.push_back(f);
-    gathered += subtree[at(f)];
+    gathered += subtree[f];
     if (gathered < enough) continue;
     close(f);
     open.first = f + 1;
@@ -78,14 +76,14 @@ std::vector<double> number_tasks(const Symbolic& s, NumericPlan& plan) {
   const auto add_range = [&](const NumericPlan::Range& range) {
     plan.order_of_range.push_back(static_cast<Index>(work.size()));
     double sum = 0;
-    for (Index f = range.first; f <= range.last; ++f) sum += front_work(s.fronts[at(f)]);
+    for (Index f = range.first; f <= range.last; ++f) sum += front_work(s.fronts[f]);
     work.push_back(sum);
   };
   auto range = plan.ranges.begin();
   for (const Index f : plan.upper) {
     for (; range != plan.ranges.end() && range->last < f; ++range) add_range(*range);
     plan.order_of_upper.push_back(static_cast<Index>(work.size()));
-    work.push_back(front_work(s.fronts[at(f)]));
+    work.push_back(front_work(s.fronts[f]));
   }
   for (; range != plan.ranges.end(); ++range) add_range(*range);
   return work;
@@ -98,8 +96,8 @@ std::vector<Index> far_before(const std::vector<double>& work, Index tasks, doub
   double before = 0, ended = 0;  // work before a task, and of those that must have ended
   Index count = 0;
   for (const double own : work) {
-    while (count + tasks <= static_cast<Index>(after.size()) && ended + work[at(count)] <= before - ahead)
-      ended += work[at(count++)];
+    while (count + tasks <= static_cast<Index>(after.size()) && ended + work[count] <= before - ahead)
+      ended += work[count++];
     after.push_back(count);
     before += own;
   }
@@ -125,7 +123,7 @@ class Places {
   /// factors
   /// (-1: none), is read before.
   Index take(Index size, Index task, Index front, Index parent, Index last) {
-    std::erase_if(blocks_, [&](const Block& b) { return b.last < after_[at(task)]; });
+    std::erase_if(blocks_, [&](const Block& b) { return b.last < after_[task]; });
     Index begin = 0;
     for (const Block& b : blocks_) {
       if (b.begin >= begin + size) break;
@@ -151,23 +149,23 @@ class Places {
 /// Tasks may come in any order.
 void place_nested(const Symbolic& s, NumericPlan& plan) {
   const Index count = s.front_count();
-  std::vector<char> placed(at(count), 0);
-  for (const Index f : plan.upper) placed[at(f)] = 1;
+  std::vector<char> placed(count, 0);
+  for (const Index f : plan.upper) placed[f] = 1;
   for (const NumericPlan::Range& range : plan.ranges)
-    for (const Index f : range.roots) placed[at(f)] = 1;
-  std::vector<Index> area(at(count), 0), next(at(count), 0);  // next: of a front's area, what its children have not
+    for (const Index f : range.roots) placed[f] = 1;
+  std::vector<Index> area(count, 0), next(count, 0);  // next: of a front's area, what its children have not
   for (Index f = 0; f < count; ++f) {
-    if (!placed[at(f)]) continue;
-    area[at(f)] = std::max(area[at(f)], most_left(s, plan, f));
-    if (const Index parent = s.fronts[at(f)].parent; parent >= 0) area[at(parent)] += area[at(f)];
+    if (!placed[f]) continue;
+    area[f] = std::max(area[f], most_left(s, plan, f));
+    if (const Index parent = s.fronts[f].parent; parent >= 0) area[parent] += area[f];
   }
   plan.shared_elements = 0;
   for (Index f = count - 1; f >= 0; --f) {  // parents come first
-    if (!placed[at(f)]) continue;
-    const Index parent = s.fronts[at(f)].parent;
-    Index& free = parent >= 0 ? next[at(parent)] : plan.shared_elements;
-    plan.place[at(f)] = next[at(f)] = free;
-    free += area[at(f)];
+    if (!placed[f]) continue;
+    const Index parent = s.fronts[f].parent;
+    Index& free = parent >= 0 ? next[parent] : plan.shared_elements;
+    plan.place[f] = next[f] = free;
+    free += area[f];
   }
 }
 
@@ -175,35 +173,33 @@ void place_nested(const Symbolic& s, NumericPlan& plan) {
 void place_in_order(const Symbolic& s, NumericPlan& plan) {
   constexpr Index none = -2, never = std::numeric_limits<Index>::max();
   Places places(plan.after);
-  const auto last_of = [&](Index parent) {
-    return parent < 0 ? never : plan.order_of_upper[at(plan.upper_of[at(parent)])];
-  };
+  const auto last_of = [&](Index parent) { return parent < 0 ? never : plan.order_of_upper[plan.upper_of[parent]]; };
   const auto leave_range = [&](const NumericPlan::Range& range, Index task) {
     for (auto first = range.roots.begin(), end = range.roots.end(); first != end;) {  // what has one parent together
-      const Index parent = s.fronts[at(*first)].parent;
-      const auto last = std::find_if(first, end, [&](Index f) { return s.fronts[at(f)].parent != parent; });
+      const Index parent = s.fronts[*first].parent;
+      const auto last = std::find_if(first, end, [&](Index f) { return s.fronts[f].parent != parent; });
       Index size = 0;
       for (auto f = first; f != last; ++f) size += most_left(s, plan, *f);
       Index next = parent < 0 ? 0 : places.take(size, task, none, parent, last_of(parent));
       for (; first != last; ++first) {
         if (parent < 0) continue;
-        plan.place[at(*first)] = next;
+        plan.place[*first] = next;
         next += most_left(s, plan, *first);
       }
     }
   };
   std::size_t r = 0;
   for (std::size_t u = 0; u < plan.upper.size(); ++u) {
-    const Index f = plan.upper[u], task = plan.order_of_upper[u], parent = s.fronts[at(f)].parent;
+    const Index f = plan.upper[u], task = plan.order_of_upper[u], parent = s.fronts[f].parent;
     for (; r < plan.ranges.size() && plan.order_of_range[r] < task; ++r)
       leave_range(plan.ranges[r], plan.order_of_range[r]);
-    plan.place[at(f)] = places.take(most_left(s, plan, f), task, f, parent, last_of(parent));
+    plan.place[f] = places.take(most_left(s, plan, f), task, f, parent, last_of(parent));
   }
   plan.shared_elements = places.most();
   for (const NumericPlan::Range& range : plan.ranges)
     for (const Index f : range.roots) {
-      if (s.fronts[at(f)].parent >= 0) continue;
-      plan.place[at(f)] = plan.shared_elements;
+      if (s.fronts[f].parent >= 0) continue;
+      plan.place[f] = plan.shared_elements;
       plan.shared_elements += most_left(s, plan, f);
     }
 }
@@ -212,12 +208,12 @@ void place_in_order(const Symbolic& s, NumericPlan& plan) {
 Index highest_stack(const Symbolic& s, const NumericPlan& plan, const NumericPlan::Range& range) {
   Index used = 0, highest = 0;
   for (Index f = range.first; f <= range.last; ++f) {
-    const Front& front = s.fronts[at(f)];
+    const Front& front = s.fronts[f];
     for (Index c = 0; c < front.child_count; ++c) {
-      const Index child = s.children[at(front.child_begin + c)];
-      if (plan.place[at(child)] < 0) used -= most_left(s, plan, child);
+      const Index child = s.children[front.child_begin + c];
+      if (plan.place[child] < 0) used -= most_left(s, plan, child);
     }
-    if (plan.place[at(f)] < 0) used += most_left(s, plan, f);
+    if (plan.place[f] < 0) used += most_left(s, plan, f);
     highest = std::max(highest, used);
   }
   return highest;
@@ -241,11 +237,11 @@ int useful_threads(const Symbolic& s, int threads) {
 NumericPlan plan_numeric(const Symbolic& s, int threads) {
   NumericPlan plan;
   const Index count = s.front_count();
-  plan.upper_of.assign(at(count), -1);
-  plan.place.assign(at(count), -1);
+  plan.upper_of.assign(count, -1);
+  plan.place.assign(count, -1);
   if (threads > 1) {
     divide(s, threads, plan);
-    const auto is_root = [&](Index f) { return s.fronts[at(f)].parent < 0; };
+    const auto is_root = [&](Index f) { return s.fronts[f].parent < 0; };
     if (!plan.upper.empty() && plan.upper.back() == count - 1 &&
         std::count_if(plan.upper.begin(), plan.upper.end(), is_root) == 1)
       plan.stays = count - 1;

@@ -27,7 +27,6 @@
 namespace qrane::sparse {
 
 namespace {
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 constexpr int spins = 1000;
 }  // namespace
 
@@ -38,11 +37,15 @@ class NumericTasks {
       : n_(numeric), s_(numeric.symbolic()), plan_(numeric.plan_), upper_(numeric.plan_.upper.size()) {}
 
   void run() {
-    lend_stacks();
-    start();
-    const auto pool = n_.pools_.take(n_.threads_);
-    threads_ = static_cast<std::size_t>(pool->threads());
-    pool->run(n_.threads_, Index{1} << 40, [&](Index, int worker) { work(n_.workers_[at(worker)]); });
+    try {
+      lend_stacks();
+      start();
+      const auto pool = n_.pools_.take(n_.threads_);
+      threads_ = pool->threads();
+      pool->run(n_.threads_, Index{1} << 40, [&](Index, int worker) { work(n_.workers_[worker]); });
+    } catch (...) {
+      if (!error_) error_ = std::current_exception();
+    }
     take_stacks_back();
     if (!error_) return;
     for (Upper& u : upper_) n_.region_.give_back(std::exchange(u.matrix.a, nullptr));
@@ -129,7 +132,7 @@ class NumericTasks {
     all_ended_ = 0;
     for (std::size_t u = 0; u < upper_.size(); ++u) {
       const Index f = plan_.upper[u];
-      upper_[u].waiting = s_.fronts[at(f)].child_count;
+      upper_[u].waiting = s_.fronts[f].child_count;
       upper_[u].row = 0;
       upper_[u].factored = 0;
       upper_[u].chain_busy = false;
@@ -142,13 +145,13 @@ class NumericTasks {
 
   /// Of a range, or of a front above them.
   Index order_of(Kind kind, Index front) const {
-    return kind == Kind::range ? plan_.order_of_range[at(front)] : plan_.order_of_upper[at(plan_.upper_of[at(front)])];
+    return kind == Kind::range ? plan_.order_of_range[front] : plan_.order_of_upper[plan_.upper_of[front]];
   }
 
   /// A range or front that may begin, if it is not too far ahead.
   void offer(const Task& task) {
     const Index order = order_of(task.kind, task.front);
-    if (plan_.after[at(order)] <= all_ended_)
+    if (plan_.after[order] <= all_ended_)
       ready_.push(task);
     else
       held_.emplace(order, task);
@@ -156,9 +159,9 @@ class NumericTasks {
 
   void task_ended(Kind kind, Index front) {
     --left_;
-    ended_[at(order_of(kind, front))] = 1;
-    while (at(all_ended_) < ended_.size() && ended_[at(all_ended_)]) ++all_ended_;
-    for (auto held = held_.begin(); held != held_.end() && plan_.after[at(held->first)] <= all_ended_;) {
+    ended_[order_of(kind, front)] = 1;
+    while (all_ended_ < std::ssize(ended_) && ended_[all_ended_]) ++all_ended_;
+    for (auto held = held_.begin(); held != held_.end() && plan_.after[held->first] <= all_ended_;) {
       ready_.push(held->second);
       held = held_.erase(held);
     }
@@ -200,10 +203,12 @@ class NumericTasks {
       failure = std::current_exception();
     }
     lock.lock();
-    if (!failure)
-      completed(task);
-    else if (!error_)
-      error_ = failure;
+    try {  // what follows may need memory for the queue
+      if (!failure) completed(task);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (failure && !error_) error_ = failure;
   }
 
   bool something_to_do() const { return !ready_.empty() || left_ == 0 || error_; }
@@ -219,14 +224,14 @@ class NumericTasks {
     --sleeping_;
   }
 
-  Upper& upper(Index f) { return upper_[at(plan_.upper_of[at(f)])]; }
+  Upper& upper(Index f) { return upper_[plan_.upper_of[f]]; }
 
   void execute(const Task& task, NumericWorker<T>& worker) {
     switch (task.kind) {
       case Kind::range: {
-        const NumericPlan::Range& range = plan_.ranges[at(task.front)];
+        const NumericPlan::Range& range = plan_.ranges[task.front];
         Index cols = 0;
-        for (Index f = range.first; f <= range.last; ++f) cols = std::max(cols, s_.fronts[at(f)].cols);
+        for (Index f = range.first; f <= range.last; ++f) cols = std::max(cols, s_.fronts[f].cols);
         borrow(worker.result, cols);
         n_.factor_range(range.first, range.last, worker);
         give_back(worker.result);
@@ -256,7 +261,7 @@ class NumericTasks {
     u.matrix.begin = u.result.begin.data();
     u.matrix.a = take_front(u.matrix.elements(), worker);
     n_.assemble(f, u.layout, u.matrix, u.result, worker);
-    const Front& shape = s_.fronts[at(f)];
+    const Front& shape = s_.fronts[f];
     if (u.result.direct || shape.flops < large_front || u.result.panels.size() < 3) {
       factor_front(u.matrix, u.result, u.rule, worker.scratch);
       u.factored = u.result.panels.size();
@@ -264,7 +269,7 @@ class NumericTasks {
       n_.progress_->add(shape.flops);
       return;
     }
-    u.updated.assign(at((u.matrix.cols + large_front_block - 1) / large_front_block), 0);
+    u.updated.assign((u.matrix.cols + large_front_block - 1) / large_front_block, 0);
     u.busy.assign(u.updated.size(), 0);
   }
 
@@ -307,7 +312,7 @@ class NumericTasks {
     }
     if (k > 0) update_columns(u.matrix, u.result, k - 1, u.result.panels[k].col, end_of(u, k), worker.scratch);
     u.row = factor_panel(u.matrix, u.result, k, u.row, u.rule, worker.scratch);
-    n_.progress_->add(s_.fronts[at(f)].flops *
+    n_.progress_->add(s_.fronts[f].flops *
                       (share_left(u, k) - (k + 1 < u.result.panels.size() ? share_left(u, k + 1) : 0)));
   }
 
@@ -321,7 +326,7 @@ class NumericTasks {
   void block(const Task& task, NumericWorker<T>& worker) {
     const Upper& u = upper(task.front);
     const Index first = task.block * large_front_block, last = std::min(first + large_front_block, u.matrix.cols);
-    for (std::size_t k = u.updated[at(task.block)]; k < task.until; ++k)
+    for (std::size_t k = u.updated[task.block]; k < task.until; ++k)
       update_columns(u.matrix, u.result, k, std::max(first, columns_begin(u, k)), last, worker.scratch);
   }
 
@@ -332,15 +337,15 @@ class NumericTasks {
 
   void completed(const Task& task) {
     if (task.kind == Kind::range) {
-      for (const Index root : plan_.ranges[at(task.front)].roots) child_done(root);
+      for (const Index root : plan_.ranges[task.front].roots) child_done(root);
       if (--ranges_left_ == 0) take_stacks_back();
       task_ended(Kind::range, task.front);
       return;
     }
     Upper& u = upper(task.front);
     if (task.kind == Kind::block) {
-      u.updated[at(task.block)] = task.until;
-      u.busy[at(task.block)] = 0;
+      u.updated[task.block] = task.until;
+      u.busy[task.block] = 0;
     }
     if (task.kind == Kind::chain) {
       u.chain_busy = false;
@@ -355,7 +360,7 @@ class NumericTasks {
   }
 
   void child_done(Index f) {
-    const Index parent = s_.fronts[at(f)].parent;
+    const Index parent = s_.fronts[f].parent;
     if (parent >= 0 && --upper(parent).waiting == 0) offer({Kind::front, parent});
   }
 
@@ -367,7 +372,7 @@ class NumericTasks {
       if (next >= 2 && next < all) {
         const Index first = u.result.panels[next].col / large_front_block;
         const Index last = (end_of(u, next) - 1) / large_front_block;
-        for (Index b = first; b <= last; ++b) free = free && u.updated[at(b)] >= next - 1;
+        for (Index b = first; b <= last; ++b) free = free && u.updated[b] >= next - 1;
       }
       if (free) {
         u.chain_busy = true;

@@ -10,8 +10,6 @@
 namespace qrane::sparse {
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 /// The last launch of each lane that something comes after; -1: none.
 struct Clock {
   std::array<std::int32_t, front_lanes> last;
@@ -53,25 +51,25 @@ class LanePlanner {
     out.awaited.assign(plan_.launches.size(), false);
     out.wait_begin.push_back(0);
     for (Index r = 0; r < plan_.rounds(); ++r)
-      for (Index l = plan_.round_begin[at(r)]; l < plan_.round_begin[at(r) + 1]; ++l) {
-        const FrontLaunch& launch = plan_.launches[at(l)];
+      for (Index l = plan_.round_begin[r]; l < plan_.round_begin[r + 1]; ++l) {
+        const FrontLaunch& launch = plan_.launches[l];
         const std::int32_t lane = lane_of(launch);
         const Clock need = needed_by(launch, static_cast<std::int32_t>(r));
-        Clock& mine = known[at(lane)];
+        Clock& mine = known[lane];
         for (int k = 0; k < front_lanes; ++k) {
-          const std::int32_t other = need.last[at(k)];
-          if (k == lane || other <= mine.last[at(k)]) continue;
+          const std::int32_t other = need.last[k];
+          if (k == lane || other <= mine.last[k]) continue;
           out.waits.push_back(other);
-          out.awaited[at(other)] = true;
-          mine.join(of_launch[at(other)]);
+          out.awaited[other] = true;
+          mine.join(of_launch[other]);
         }
-        mine.last[at(lane)] = static_cast<std::int32_t>(l);
-        of_launch[at(l)] = mine;
+        mine.last[lane] = static_cast<std::int32_t>(l);
+        of_launch[l] = mine;
         out.lane.push_back(lane);
         out.wait_begin.push_back(static_cast<Index>(out.waits.size()));
         for_fronts(launch, [&](Index f) {
-          touched_[at(f)].last[at(lane)] = static_cast<std::int32_t>(l);
-          if (opens(launch.step)) opened_[at(f)].last[at(lane)] = static_cast<std::int32_t>(l);
+          touched_[f].last[lane] = static_cast<std::int32_t>(l);
+          if (opens(launch.step)) opened_[f].last[lane] = static_cast<std::int32_t>(l);
         });
       }
     return out;
@@ -87,7 +85,7 @@ class LanePlanner {
     const auto over = [&](const auto& tasks, auto front_of) {
       Index last = -1;  // tasks of a front follow each other
       for (Index t = launch.first; t < launch.first + launch.count; ++t) {
-        const Index front = front_of(tasks[at(t)]);
+        const Index front = front_of(tasks[t]);
         if (front != last) visit(front);
         last = front;
       }
@@ -112,21 +110,21 @@ class LanePlanner {
   Clock needed_by(const FrontLaunch& launch, std::int32_t round) {
     Clock need;
     for_fronts(launch, [&](Index f) {
-      if (round_[at(f)] != round) before_[at(f)] = touched_[at(f)];
-      round_[at(f)] = round;
+      if (round_[f] != round) before_[f] = touched_[f];
+      round_[f] = round;
       // urgent steps of a round follow each other, wide updates are beside them
-      Clock own = before_[at(f)];
-      if (is_urgent(launch.step)) std::copy_n(touched_[at(f)].last.begin(), urgent_lanes, own.last.begin());
+      Clock own = before_[f];
+      if (is_urgent(launch.step)) std::copy_n(touched_[f].last.begin(), urgent_lanes, own.last.begin());
       need.join(own);
       if (launch.step == FrontStep::lay_out || opens(launch.step)) {
-        const Front& front = s_.fronts[at(f)];
-        for (Index c = 0; c < front.child_count; ++c) need.join(touched_[at(s_.children[at(front.child_begin + c)])]);
+        const Front& front = s_.fronts[f];
+        for (Index c = 0; c < front.child_count; ++c) need.join(touched_[s_.children[front.child_begin + c]]);
       }
       if (opens(launch.step) && !earlier_begin_.empty())
-        for (Index e = earlier_begin_[at(f)]; e < earlier_begin_[at(f) + 1]; ++e) {
-          const Index gone = earlier_[at(e)], parent = s_.fronts[at(gone)].parent;
-          need.join(touched_[at(gone)]);
-          if (parent >= 0) need.join(opened_[at(parent)]);
+        for (Index e = earlier_begin_[f]; e < earlier_begin_[f + 1]; ++e) {
+          const Index gone = earlier_[e], parent = s_.fronts[gone].parent;
+          need.join(touched_[gone]);
+          if (parent >= 0) need.join(opened_[parent]);
         }
     });
     return need;
@@ -140,18 +138,17 @@ class LanePlanner {
     std::map<Index, Piece> memory;  // by where it begins
     std::vector<Index> order(s_.fronts.size());
     std::iota(order.begin(), order.end(), Index{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](Index a, Index b) { return plan_.begin[at(a)] < plan_.begin[at(b)]; });
+    std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return plan_.begin[a] < plan_.begin[b]; });
     std::vector<std::vector<Index>> earlier(s_.fronts.size());
     for (const Index f : order) {
-      const backend::FrontShape& shape = plan_.shapes[at(f)];
+      const backend::FrontShape& shape = plan_.shapes[f];
       const Index begin = shape.matrix, end = shape.t + panel_ * shape.cols;
       auto piece = memory.upper_bound(begin);
       if (piece != memory.begin() && std::prev(piece)->second.end > begin) --piece;
       while (piece != memory.end() && piece->first < end) {
         const Index its_begin = piece->first;
         const Piece its = piece->second;
-        earlier[at(f)].push_back(its.front);
+        earlier[f].push_back(its.front);
         piece = memory.erase(piece);
         if (its_begin < begin) memory.emplace(its_begin, Piece{begin, its.front});
         if (its.end > end) memory.emplace(end, its);

@@ -16,7 +16,6 @@ namespace {
 
 using backend::FrontShape;
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 Index round_up(Index a, Index multiple) { return ceil_div(a, multiple) * multiple; }
 
@@ -61,11 +60,11 @@ class Planner {
   void shape_fronts() {
     const Index count = s_.front_count();
     narrow(count, 0, "fronts beside it");
-    out_.shapes.resize(at(count));
-    courses_.of.resize(at(count));
+    out_.shapes.resize(count);
+    courses_.of.resize(count);
     for (Index k = 0; k < count; ++k) {
-      const Front& front = s_.fronts[at(k)];
-      FrontShape& f = out_.shapes[at(k)];
+      const Front& front = s_.fronts[k];
+      FrontShape& f = out_.shapes[k];
       const Index rows = o_.detect_rank ? front.rows_bound : front.rows;
       f.rows_bound = narrow(rows, k, "rows");
       f.cols = narrow(front.cols + o_.rhs_cols, k, "columns") - static_cast<std::int32_t>(o_.rhs_cols);
@@ -90,7 +89,7 @@ class Planner {
       out_.row_ids_size += f.rows_bound;
       out_.panels_size += panels(f);
 
-      FrontCourse& course = courses_.of[at(k)];
+      FrontCourse& course = courses_.of[k];
       const Index elements = f.rows_bound * all_columns(f, o_);
       course.whole = elements <= o_.whole_elements && rows <= o_.whole_rows;
       course.size = course.whole ? size_class(f.rows_bound, elements) : height_class(f.rows_bound);
@@ -114,26 +113,26 @@ class Planner {
 
   void set_rounds() {
     const Index count = s_.front_count();
-    out_.begin.assign(at(count), 0);
-    out_.end.assign(at(count), 0);
+    out_.begin.assign(count, 0);
+    out_.end.assign(count, 0);
     std::int32_t total = 0;
     for (Index f = 0; f < count; ++f) {  // children come before
-      out_.end[at(f)] = out_.begin[at(f)] + courses_.of[at(f)].rounds - 1;
-      total = std::max(total, out_.end[at(f)] + 1);
-      if (const Index parent = s_.fronts[at(f)].parent; parent >= 0)
-        out_.begin[at(parent)] = std::max(out_.begin[at(parent)], out_.end[at(f)] + 1);
+      out_.end[f] = out_.begin[f] + courses_.of[f].rounds - 1;
+      total = std::max(total, out_.end[f] + 1);
+      if (const Index parent = s_.fronts[f].parent; parent >= 0)
+        out_.begin[parent] = std::max(out_.begin[parent], out_.end[f] + 1);
     }
     if (o_.late || o_.storage_limit >= 0)  // under a limit these are priorities
       for (Index f = count - 1; f >= 0; --f) {
-        const Index parent = s_.fronts[at(f)].parent;
-        out_.end[at(f)] = (parent >= 0 ? out_.begin[at(parent)] : total) - 1;
-        out_.begin[at(f)] = out_.end[at(f)] - courses_.of[at(f)].rounds + 1;
+        const Index parent = s_.fronts[f].parent;
+        out_.end[f] = (parent >= 0 ? out_.begin[parent] : total) - 1;
+        out_.begin[f] = out_.end[f] - courses_.of[f].rounds + 1;
       }
     count_rounds(total);
   }
   void count_rounds(std::int32_t total) {
-    out_.round_begin.assign(at(total) + 1, 0);
-    out_.r_final.assign(at(total), 0);
+    out_.round_begin.assign(total + 1, 0);
+    out_.r_final.assign(total, 0);
   }
 
   bool r_behind() const { return o_.r_in_storage && o_.storage_limit >= 0; }
@@ -205,12 +204,12 @@ class Planner {
   };
   ByRound sorted(const std::vector<std::int32_t>& round) const {
     ByRound by;
-    by.first.assign(at(out_.rounds()) + 1, 0);
+    by.first.assign(out_.rounds() + 1, 0);
     by.order.resize(round.size());
-    for (const std::int32_t r : round) ++by.first[at(r) + 1];
+    for (const std::int32_t r : round) ++by.first[r + 1];
     std::partial_sum(by.first.begin(), by.first.end(), by.first.begin());
     std::vector<Index> next = by.first;
-    for (std::size_t f = 0; f < round.size(); ++f) by.order[at(next[at(round[f])]++)] = static_cast<Index>(f);
+    for (std::size_t f = 0; f < round.size(); ++f) by.order[next[round[f]]++] = static_cast<Index>(f);
     return by;
   }
 
@@ -218,38 +217,37 @@ class Planner {
   void place_r() {
     const ByRound by = sorted(out_.end);
     for (Index r = 0; r < out_.rounds(); ++r) {
-      for (Index p = by.first[at(r)]; p < by.first[at(r + 1)]; ++p) {
-        FrontShape& f = out_.shapes[at(by.order[at(p)])];
+      for (Index p = by.first[r]; p < by.first[r + 1]; ++p) {
+        FrontShape& f = out_.shapes[by.order[p]];
         f.r = out_.r_size;
         out_.r_size += r_elements(f);
       }
-      out_.r_final[at(r)] = out_.r_size;
+      out_.r_final[r] = out_.r_size;
     }
   }
 
   void place_fronts() {
     const Index count = s_.front_count();
     const ByRound by = sorted(out_.begin);
-    std::vector<Index> handle(at(count)), size(at(count));
+    std::vector<Index> handle(count), size(count);
     // released after the round in which the parent is assembled
-    std::vector<std::int32_t> last(at(count));
+    std::vector<std::int32_t> last(count);
     for (Index f = 0; f < count; ++f) {
-      const Index parent = s_.fronts[at(f)].parent;
-      last[at(f)] = parent >= 0 ? out_.begin[at(parent)] : out_.end[at(f)];
+      const Index parent = s_.fronts[f].parent;
+      last[f] = parent >= 0 ? out_.begin[parent] : out_.end[f];
     }
     const ByRound leaving = sorted(last);
     BlockPlanner memory;
     std::vector<Index> beginning;
     for (Index r = 0; r < out_.rounds(); ++r) {
       if (r > 0 && !o_.keep_q)
-        for (Index p = leaving.first[at(r - 1)]; p < leaving.first[at(r)]; ++p)
-          memory.give_back(handle[at(leaving.order[at(p)])]);
-      beginning.assign(by.order.begin() + by.first[at(r)], by.order.begin() + by.first[at(r + 1)]);
-      for (const Index k : beginning) size[at(k)] = place(k, 0);
-      std::stable_sort(beginning.begin(), beginning.end(), [&](Index a, Index b) { return size[at(a)] > size[at(b)]; });
+        for (Index p = leaving.first[r - 1]; p < leaving.first[r]; ++p) memory.give_back(handle[leaving.order[p]]);
+      beginning.assign(by.order.begin() + by.first[r], by.order.begin() + by.first[r + 1]);
+      for (const Index k : beginning) size[k] = place(k, 0);
+      std::stable_sort(beginning.begin(), beginning.end(), [&](Index a, Index b) { return size[a] > size[b]; });
       for (const Index k : beginning) {
-        handle[at(k)] = memory.take(size[at(k)] / o_.alignment);
-        place(k, memory.address(handle[at(k)]) * o_.alignment);
+        handle[k] = memory.take(size[k] / o_.alignment);
+        place(k, memory.address(handle[k]) * o_.alignment);
       }
     }
     out_.storage_size = memory.extent() * o_.alignment;
@@ -257,7 +255,7 @@ class Planner {
 
   /// The front's parts, from that element of storage on; returns their size.
   Index place(Index k, Index first) {
-    FrontShape& f = out_.shapes[at(k)];
+    FrontShape& f = out_.shapes[k];
     const Index narrow_size = round_up(o_.panel * f.cols, o_.alignment);
     f.matrix = first;
     f.corner = f.matrix + round_up(f.ld * all_columns(f, o_), o_.alignment);

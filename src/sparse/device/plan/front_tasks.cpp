@@ -12,7 +12,6 @@ using backend::FrontShape;
 
 static_assert(backend::front_update_blocks == 1 << (front_classes - 2));  // one more class: of tall panels
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 
 /// Class of each of `strips` updates of so many rows. One or two strips are over soonest in many blocks; few sizes, for
@@ -52,14 +51,14 @@ class TaskLister {
 
   /// Sorted by round, step, and class, the highest first.
   void list() {
-    std::vector<Index> next(at(out_.rounds() * front_steps * front_classes), 0);
+    std::vector<Index> next(out_.rounds() * front_steps * front_classes, 0);
     std::vector<FrontLaunch> launches(next.size());
     for (Index f = 0; f < s_.front_count(); ++f)
       for_tasks(f, [&](std::int32_t round, FrontStep step, int its_class, const auto&) {
-        ++launches[at(bucket(round, step, its_class))].count;
+        ++launches[bucket(round, step, its_class)].count;
       });
     for_pieces([&](std::int32_t round, FrontStep step, Index front, const auto&) {
-      ++launches[at(bucket(round, step, courses_.of[at(front)].size))].count;
+      ++launches[bucket(round, step, courses_.of[front].size)].count;
     });
     LargestFront largest_of_all;
     for (const LargestFront& of_class : courses_.largest[false]) largest_of_all.include(of_class);
@@ -69,7 +68,7 @@ class TaskLister {
         for (int its_class = is_common(static_cast<FrontStep>(step)) ? 0 : front_classes - 1; its_class >= 0;
              --its_class) {
           const Index b = bucket(static_cast<std::int32_t>(r), static_cast<FrontStep>(step), its_class);
-          FrontLaunch& launch = launches[at(b)];
+          FrontLaunch& launch = launches[b];
           if (launch.count == 0) continue;
           launch.step = static_cast<FrontStep>(step);
           const TaskList list = list_of(launch.step);
@@ -85,41 +84,41 @@ class TaskLister {
           launch.max_cols = largest.cols;
           launch.max_elements = largest.elements;
           Index& end = size[static_cast<int>(list)];
-          next[at(b)] = launch.first = end;
+          next[b] = launch.first = end;
           end += launch.count;
           out_.launches.push_back(launch);
         }
-      out_.round_begin[at(r) + 1] = static_cast<Index>(out_.launches.size());
+      out_.round_begin[r + 1] = static_cast<Index>(out_.launches.size());
     }
-    out_.lists.resize(at(size[static_cast<int>(TaskList::fronts)]));
-    out_.shares.resize(at(size[static_cast<int>(TaskList::shares)]));
-    out_.panels.resize(at(size[static_cast<int>(TaskList::panels)]));
-    out_.updates.resize(at(size[static_cast<int>(TaskList::updates)]));
-    out_.pieces.resize(at(size[static_cast<int>(TaskList::pieces)]));
+    out_.lists.resize(size[static_cast<int>(TaskList::fronts)]);
+    out_.shares.resize(size[static_cast<int>(TaskList::shares)]);
+    out_.panels.resize(size[static_cast<int>(TaskList::panels)]);
+    out_.updates.resize(size[static_cast<int>(TaskList::updates)]);
+    out_.pieces.resize(size[static_cast<int>(TaskList::pieces)]);
     for (Index f = 0; f < s_.front_count(); ++f)
       for_tasks(f, [&](std::int32_t round, FrontStep step, int its_class, const auto& task) {
-        target(task)[at(next[at(bucket(round, step, its_class))]++)] = task;
+        target(task)[next[bucket(round, step, its_class)]++] = task;
       });
     for_pieces([&](std::int32_t round, FrontStep step, Index front, const backend::FrontPieceTask& task) {
-      out_.pieces[at(next[at(bucket(round, step, courses_.of[at(front)].size))]++)] = task;
+      out_.pieces[next[bucket(round, step, courses_.of[front].size)]++] = task;
     });
   }
 
  private:
   /// Rows that panel p has with full rank.
   Index full_height(Index k, Index p) const {
-    const FrontShape& f = out_.shapes[at(k)];
+    const FrontShape& f = out_.shapes[k];
     const Index first = std::min<Index>(p * o_.panel, f.full_rows), last = std::min<Index>((p + 1) * o_.panel, f.cols);
-    return std::min<Index>(f.full_rows, std::max(s_.stair[at(f.columns + last - 1)], last)) - first;
+    return std::min<Index>(f.full_rows, std::max(s_.stair[f.columns + last - 1], last)) - first;
   }
 
   /// visit(round, step, class, task) for every task, fronts ascending.
   template <class Visit>
   void for_tasks(Index k, Visit visit) const {
-    const FrontShape& f = out_.shapes[at(k)];
-    const FrontCourse& course = courses_.of[at(k)];
+    const FrontShape& f = out_.shapes[k];
+    const FrontCourse& course = courses_.of[k];
     const auto front = static_cast<std::int32_t>(k);
-    const std::int32_t begin = out_.begin[at(k)], start = out_.start[at(k)];
+    const std::int32_t begin = out_.begin[k], start = out_.start[k];
     if (course.whole) {
       visit(begin, FrontStep::whole, course.size, front);
       return;
@@ -167,7 +166,7 @@ class TaskLister {
       }
       visit(round, FrontStep::panel, course.size, backend::FrontPanelTask{front, p});
     }
-    const std::int32_t end = out_.end[at(k)];
+    const std::int32_t end = out_.end[k];
     update(end, FrontStep::closing, course.live - 1, course.live_cols, all_columns(f, o_));
     for (std::int32_t p = course.live; p < ceil_div(f.cols, o_.panel); ++p)
       visit(end, FrontStep::tail, course.size, backend::FrontPanelTask{front, p});
@@ -179,14 +178,14 @@ class TaskLister {
   void for_pieces(Visit visit) const {
     const auto shares = [&](const std::vector<StagedPiece>& pieces, FrontStep step) {
       for (const StagedPiece& piece : pieces) {
-        const Index rows = out_.shapes[at(piece.front)].cb_bound;
+        const Index rows = out_.shapes[piece.front].cb_bound;
         const Index before = packed_front_block(piece.first, rows), last = piece.first + piece.cols;
         for (Index first = piece.first, next = first; first < last; first = next) {
           const Index begin = packed_front_block(first, rows);
           for (++next; next < last && packed_front_block(next + 1, rows) - begin <= o_.share_elements;) ++next;
           visit(piece.round, step, piece.front,
                 backend::FrontPieceTask{static_cast<std::int32_t>(piece.front),
-                                        static_cast<std::int32_t>(s_.fronts[at(piece.front)].parent),
+                                        static_cast<std::int32_t>(s_.fronts[piece.front].parent),
                                         static_cast<std::int32_t>(first), static_cast<std::int32_t>(next - first),
                                         piece.place + begin - before});
         }

@@ -15,7 +15,6 @@ using backend::FrontShape;
 
 constexpr Index block_rows = backend::front_block_rows;
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 std::int32_t narrow(Index i) { return static_cast<std::int32_t>(i); }
 Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 
@@ -30,7 +29,7 @@ struct Courses {
       length[f] = length_of(f);
       const Index end = begin[f] + length[f];
       rounds = std::max(rounds, end);
-      if (const Index parent = s.fronts[f].parent; parent >= 0) begin[at(parent)] = std::max(begin[at(parent)], end);
+      if (const Index parent = s.fronts[f].parent; parent >= 0) begin[parent] = std::max(begin[parent], end);
     }
   }
 };
@@ -39,9 +38,9 @@ struct Courses {
 template <class Task>
 class ByRound {
  public:
-  explicit ByRound(Index rounds) : begin_(at(rounds) + 1, 0) {}
+  explicit ByRound(Index rounds) : begin_(rounds + 1, 0) {}
   void add(Index round, const Task& task) {
-    ++begin_[at(round) + 1];
+    ++begin_[round + 1];
     tasks_.push_back(task);
     rounds_.push_back(narrow(round));
   }
@@ -49,12 +48,12 @@ class ByRound {
     std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
     std::vector<Index> next(begin_.begin(), begin_.end() - 1);
     std::vector<Task> result(tasks_.size());
-    for (std::size_t k = 0; k < tasks_.size(); ++k) result[at(next[at(rounds_[k])]++)] = tasks_[k];
+    for (std::size_t k = 0; k < tasks_.size(); ++k) result[next[rounds_[k]]++] = tasks_[k];
     return result;
   }
   /// After sorted().
   void launch(std::vector<SolveLaunch>& list, SolveStep step, Index round, Index offset = 0) const {
-    const Index first = begin_[at(round)], count = begin_[at(round) + 1] - first;
+    const Index first = begin_[round], count = begin_[round + 1] - first;
     if (count > 0) list.push_back({step, offset + first, count});
   }
 
@@ -77,19 +76,19 @@ void list_sources(const Symbolic& s, RSchedule& out) {
   const auto each = [&](auto visit) {  // visit(slot of the parent, slot of the child), children ascending
     for (const Front& front : s.fronts)
       for (Index c = 0; c < front.child_count; ++c) {
-        const Front& child = s.fronts[at(s.children[at(front.child_begin + c)])];
+        const Front& child = s.fronts[s.children[front.child_begin + c]];
         for (Index j = child.pivots; j < child.cols; ++j)
-          if (const Local to = s.parent_col[at(child.cols_begin + j)]; to >= 0)
+          if (const Local to = s.parent_col[child.cols_begin + j]; to >= 0)
             visit(front.cols_begin + to, child.cols_begin + j);
       }
   };
   for (const Front& front : s.fronts)
-    for (Index j = 0; j < front.pivots; ++j) out.own[at(front.cols_begin + j)] = narrow(front.first_col + j);
-  each([&](Index to, Index) { ++out.sources_begin[at(to) + 1]; });
+    for (Index j = 0; j < front.pivots; ++j) out.own[front.cols_begin + j] = narrow(front.first_col + j);
+  each([&](Index to, Index) { ++out.sources_begin[to + 1]; });
   std::partial_sum(out.sources_begin.begin(), out.sources_begin.end(), out.sources_begin.begin());
-  out.sources.resize(at(out.sources_begin.back()));
+  out.sources.resize(out.sources_begin.back());
   std::vector<std::int64_t> next(out.sources_begin.begin(), out.sources_begin.end() - 1);
-  each([&](Index to, Index from) { out.sources[at(next[at(to)]++)] = narrow(from); });
+  each([&](Index to, Index from) { out.sources[next[to]++] = narrow(from); });
 }
 
 Courses r_courses(const Symbolic& s, const std::vector<FrontShape>& shapes) {
@@ -201,59 +200,59 @@ SingletonSchedule plan_singletons(const Symbolic& s) {
   const Index n = s.singletons;
   const auto each = [&](auto visit) {  // visit(row, column, entry), pivots first in their rows
     for (Index k = 0; k < n; ++k)
-      for (Index p = s.row_begin[at(k)]; p < s.row_begin[at(k) + 1]; ++p) visit(k, s.singleton_cols[at(p)], p);
+      for (Index p = s.row_begin[k]; p < s.row_begin[k + 1]; ++p) visit(k, s.singleton_cols[p], p);
   };
   // down: after the singletons that are right of it in its row; up: after those above it in its column
-  std::vector<Index> down(at(n), 0), up(at(n), 0);
+  std::vector<Index> down(n, 0), up(n, 0);
   for (Index k = n - 1; k >= 0; --k)
-    for (Index p = s.row_begin[at(k)] + 1; p < s.row_begin[at(k) + 1]; ++p)
-      if (const Index j = s.singleton_cols[at(p)]; j < n) down[at(k)] = std::max(down[at(k)], down[at(j)] + 1);
+    for (Index p = s.row_begin[k] + 1; p < s.row_begin[k + 1]; ++p)
+      if (const Index j = s.singleton_cols[p]; j < n) down[k] = std::max(down[k], down[j] + 1);
   each([&](Index k, Index j, Index) {
-    if (j < n && j > k) up[at(j)] = std::max(up[at(j)], up[at(k)] + 1);
+    if (j < n && j > k) up[j] = std::max(up[j], up[k] + 1);
   });
   const auto by_level = [&](const std::vector<Index>& level, std::vector<std::int32_t>& list,
                             std::vector<Index>& begin) {
-    begin.assign(level.empty() ? 1 : at(*std::max_element(level.begin(), level.end())) + 2, 0);
-    for (const Index l : level) ++begin[at(l) + 1];
+    begin.assign(level.empty() ? 1 : (*std::max_element(level.begin(), level.end())) + 2, 0);
+    for (const Index l : level) ++begin[l + 1];
     std::partial_sum(begin.begin(), begin.end(), begin.begin());
     std::vector<Index> next = begin;
     list.resize(level.size());
-    for (std::size_t k = 0; k < level.size(); ++k) list[at(next[at(level[k])]++)] = static_cast<std::int32_t>(k);
+    for (std::size_t k = 0; k < level.size(); ++k) list[next[level[k]]++] = static_cast<std::int32_t>(k);
   };
   by_level(down, out.down, out.down_begin);
   by_level(up, out.up, out.up_begin);
-  out.column_begin.assign(at(s.cols) + 1, 0);
-  each([&](Index, Index j, Index) { ++out.column_begin[at(j) + 1]; });
+  out.column_begin.assign(s.cols + 1, 0);
+  each([&](Index, Index j, Index) { ++out.column_begin[j + 1]; });
   std::partial_sum(out.column_begin.begin(), out.column_begin.end(), out.column_begin.begin());
-  out.row.resize(at(out.column_begin.back()));
+  out.row.resize(out.column_begin.back());
   out.entry.resize(out.row.size());
   std::vector<std::int64_t> next(out.column_begin.begin(), out.column_begin.end() - 1);
-  for (Index k = 0; k < n; ++k) ++next[at(k)];  // the pivot's place
+  for (Index k = 0; k < n; ++k) ++next[k];  // the pivot's place
   each([&](Index k, Index j, Index p) {
-    const std::int64_t place = j == k ? out.column_begin[at(k)] : next[at(j)]++;
-    out.row[at(place)] = narrow(k);
-    out.entry[at(place)] = narrow(p);
+    const std::int64_t place = j == k ? out.column_begin[k] : next[j]++;
+    out.row[place] = narrow(k);
+    out.entry[place] = narrow(p);
   });
   for (Index j = n; j < s.cols - s.empty_cols; ++j)
-    if (out.column_begin[at(j)] < out.column_begin[at(j) + 1]) out.others.push_back(narrow(j));
+    if (out.column_begin[j] < out.column_begin[j + 1]) out.others.push_back(narrow(j));
   return out;
 }
 
 ColumnsOfS columns_of(const Symbolic& s) {
   ColumnsOfS out;
-  out.begin.assign(at(s.cols) + 1, 0);
+  out.begin.assign(s.cols + 1, 0);
   s.for_each_row([&](Index, Index first, Index last, auto column) {
-    for (Index p = first; p < last; ++p) ++out.begin[at(column(p)) + 1];
+    for (Index p = first; p < last; ++p) ++out.begin[column(p) + 1];
   });
   std::partial_sum(out.begin.begin(), out.begin.end(), out.begin.begin());
-  out.row.resize(at(s.entries));
-  out.entry.resize(at(s.entries));
+  out.row.resize(s.entries);
+  out.entry.resize(s.entries);
   std::vector<std::int64_t> next(out.begin.begin(), out.begin.end() - 1);
   s.for_each_row([&](Index k, Index first, Index last, auto column) {
     for (Index p = first; p < last; ++p) {
-      const std::int64_t place = next[at(column(p))]++;
-      out.row[at(place)] = narrow(k);
-      out.entry[at(place)] = narrow(p);
+      const std::int64_t place = next[column(p)]++;
+      out.row[place] = narrow(k);
+      out.entry[place] = narrow(p);
     }
   });
   return out;

@@ -16,8 +16,6 @@ namespace qrane::sparse {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 class Stager {
  public:
   Stager(const std::vector<StagedFront>& fronts, const StagingOptions& options)
@@ -39,7 +37,7 @@ class Stager {
         continue;
       }
       detail::check(!events_.empty(), ErrorCode::invalid_argument, "staging: front ", head_, " of ",
-                    head_ >= 0 ? fronts_[at(head_)].size : 0, " elements has no room in ", o_.limit);
+                    head_ >= 0 ? fronts_[head_].size : 0, " elements has no room in ", o_.limit);
       round = events_.begin()->first;
     }
     place_in_host_memory(fronts_, o_, outs_, left_in_, out_);
@@ -57,12 +55,10 @@ class Stager {
   };
   using Order = std::pair<std::int32_t, Index>;  // late, front
 
-  Index block_elements(Index f) const {
-    return packed_front_block(fronts_[at(f)].block_cols, fronts_[at(f)].block_rows);
-  }
-  Order order(Index f) const { return {fronts_[at(f)].late, f}; }
+  Index block_elements(Index f) const { return packed_front_block(fronts_[f].block_cols, fronts_[f].block_rows); }
+  Order order(Index f) const { return {fronts_[f].late, f}; }
   std::pair<const Index*, const Index*> children(Index f) const {
-    return {children_.data() + child_begin_[at(f)], children_.data() + child_begin_[at(f) + 1]};
+    return {children_.data() + child_begin_[f], children_.data() + child_begin_[f + 1]};
   }
   template <class Visit>
   void for_children(Index f, Visit visit) const {
@@ -82,13 +78,12 @@ class Stager {
     waiting_for_.assign(count, 0);
     child_begin_.assign(count + 1, 0);
     for (const StagedFront& f : fronts_)
-      if (f.parent >= 0) ++child_begin_[at(f.parent) + 1];
+      if (f.parent >= 0) ++child_begin_[f.parent + 1];
     std::partial_sum(child_begin_.begin(), child_begin_.end(), child_begin_.begin());
-    children_.resize(at(child_begin_.back()));
+    children_.resize(child_begin_.back());
     for (std::size_t f = 0; f < count; ++f)
       if (fronts_[f].parent >= 0)
-        children_[at(child_begin_[at(fronts_[f].parent)] + waiting_for_[at(fronts_[f].parent)]++)] =
-            static_cast<Index>(f);
+        children_[child_begin_[fronts_[f].parent] + waiting_for_[fronts_[f].parent]++] = static_cast<Index>(f);
     for (std::size_t f = 0; f < count; ++f)
       if (waiting_for_[f] == 0) ready_.insert(order(static_cast<Index>(f)));
   }
@@ -102,10 +97,10 @@ class Stager {
           case What::free: give_back(f); break;
           case What::ended: end(f, round); break;
           case What::ready:
-            if (ready_at_[at(f)] <= round)
+            if (ready_at_[f] <= round)
               ready_.insert(order(f));
             else
-              events_[ready_at_[at(f)]].push_back({What::ready, f});
+              events_[ready_at_[f]].push_back({What::ready, f});
             break;
         }
       }
@@ -113,28 +108,28 @@ class Stager {
   }
 
   void give_back(Index f) {
-    memory_.give_back(handles_[at(f)]);
-    coming_free_ -= fronts_[at(f)].size;
-    used_ -= fronts_[at(f)].size;
+    memory_.give_back(handles_[f]);
+    coming_free_ -= fronts_[f].size;
+    used_ -= fronts_[f].size;
   }
   /// From that round on, and when its image has left.
   void free_from(Index f, std::int32_t round) {
-    if (fronts_[at(f)].image_size > 0) round = std::max(round, out_.end[at(f)] + 2);
-    coming_free_ += fronts_[at(f)].size;
+    if (fronts_[f].image_size > 0) round = std::max(round, out_.end[f] + 2);
+    coming_free_ += fronts_[f].size;
     events_[round].push_back({What::free, f});
   }
 
   void end(Index f, std::int32_t round) {
     --running_;
-    const Index parent = fronts_[at(f)].parent;
+    const Index parent = fronts_[f].parent;
     if (parent < 0 || block_elements(f) == 0) {
       free_from(f, round);
     } else {
-      state_[at(f)] = Block::in_front;
+      state_[f] = Block::in_front;
       resident_.insert({order(parent), f});
     }
-    if (parent < 0 || --waiting_for_[at(parent)] > 0) return;
-    events_[std::max(round, ready_at_[at(parent)])].push_back({What::ready, parent});
+    if (parent < 0 || --waiting_for_[parent] > 0) return;
+    events_[std::max(round, ready_at_[parent])].push_back({What::ready, parent});
   }
 
   void begin_what_can(std::int32_t round) {
@@ -142,10 +137,10 @@ class Stager {
       // what was made room for goes first
       if (head_ < 0 && !ready_.empty()) head_ = ready_.begin()->second;
       if (head_ < 0 || !ready_.contains(order(head_))) return;
-      const StagedFront& front = fronts_[at(head_)];
+      const StagedFront& front = fronts_[head_];
       Index coming = 0;
       if (front.whole)
-        for_children(head_, [&](Index c) { coming += state_[at(c)] == Block::leaving ? block_elements(c) : 0; });
+        for_children(head_, [&](Index c) { coming += state_[c] == Block::leaving ? block_elements(c) : 0; });
       if (coming > ins_.left(round)) {
         crowded_ = true;
         return;
@@ -161,37 +156,37 @@ class Stager {
   }
 
   void begin(Index f, Index handle, std::int32_t round) {
-    const StagedFront& front = fronts_[at(f)];
-    handles_[at(f)] = handle;
+    const StagedFront& front = fronts_[f];
+    handles_[f] = handle;
     used_ += front.size;
-    out_.address[at(f)] = staging_buffers * o_.piece + memory_.address(handle) * o_.alignment;
-    out_.begin[at(f)] = out_.start[at(f)] = round;
+    out_.address[f] = staging_buffers * o_.piece + memory_.address(handle) * o_.alignment;
+    out_.begin[f] = out_.start[f] = round;
     for_children(f, [&](Index c) {
-      switch (std::exchange(state_[at(c)], Block::taken)) {
+      switch (std::exchange(state_[c], Block::taken)) {
         case Block::in_front:
           resident_.erase({order(f), c});
           free_from(c, round + 1);
           break;
         case Block::leaving:
-          out_.start[at(f)] = std::max(out_.start[at(f)], front.whole ? bring_whole(c, round) : bring(c, round));
+          out_.start[f] = std::max(out_.start[f], front.whole ? bring_whole(c, round) : bring(c, round));
           break;
         default: break;
       }
     });
-    out_.end[at(f)] = out_.start[at(f)] + front.rounds - 1;
-    out_.rounds = std::max(out_.rounds, out_.end[at(f)] + 1);
-    events_[out_.end[at(f)] + 1].push_back({What::ended, f});
+    out_.end[f] = out_.start[f] + front.rounds - 1;
+    out_.rounds = std::max(out_.rounds, out_.end[f] + 1);
+    events_[out_.end[f] + 1].push_back({What::ended, f});
     ++running_;
     ++begun_;
   }
 
   /// Sends blocks off until there will be as much as front f takes; then more, where that is in pieces.
   void make_room(Index f, std::int32_t round) {
-    const Index wanted = fronts_[at(f)].size;
+    const Index wanted = fronts_[f].size;
     const auto free_then = [&] { return room_ - used_ + coming_free_; };
     const auto evict = [&](bool own) {
       for (auto c = resident_.rbegin(); c != resident_.rend(); ++c)
-        if ((fronts_[at(c->second)].parent == f) == own) {
+        if ((fronts_[c->second].parent == f) == own) {
           send_off(c->second, round);
           return true;
         }
@@ -204,7 +199,7 @@ class Stager {
     }
     if (coming_free_ > 0) return;
     Index own = 0;
-    for_children(f, [&](Index c) { own += state_[at(c)] == Block::in_front ? fronts_[at(c)].size : 0; });
+    for_children(f, [&](Index c) { own += state_[c] == Block::in_front ? fronts_[c].size : 0; });
     if (running_ > 0 && free_then() + own < wanted) return;  // when more have ended
     while (free_then() < wanted && evict(true)) {
     }
@@ -214,7 +209,7 @@ class Stager {
 
   /// Most columns from `first` on that take at most `elements`.
   Index columns_within(Index f, Index first, Index end, Index elements) const {
-    const Index rows = fronts_[at(f)].block_rows, before = packed_front_block(first, rows);
+    const Index rows = fronts_[f].block_rows, before = packed_front_block(first, rows);
     Index low = first, high = end;
     while (low < high) {
       const Index middle = (low + high + 1) / 2;
@@ -226,14 +221,14 @@ class Stager {
     return low - first;
   }
   Index elements_of(const StagedPiece& piece) const {
-    const Index rows = fronts_[at(piece.front)].block_rows;
+    const Index rows = fronts_[piece.front].block_rows;
     return packed_front_block(piece.first + piece.cols, rows) - packed_front_block(piece.first, rows);
   }
 
   void send_off(Index c, std::int32_t round) {
-    const StagedFront& front = fronts_[at(c)];
+    const StagedFront& front = fronts_[c];
     resident_.erase({order(front.parent), c});
-    state_[at(c)] = Block::leaving;
+    state_[c] = Block::leaving;
     for (Index first = 0; first < front.block_cols;) {
       StagedPiece piece{round, c, first, columns_within(c, first, front.block_cols, outs_.left(round)), 0};
       if (piece.cols == 0) {
@@ -241,21 +236,21 @@ class Stager {
         continue;
       }
       piece.place = outs_.take(round, elements_of(piece));
-      packs_of_[at(c)].push_back(static_cast<Index>(out_.packs.size()));
+      packs_of_[c].push_back(static_cast<Index>(out_.packs.size()));
       out_.packs.push_back(piece);
       first += piece.cols;
     }
     free_from(c, round + 1);
     const Index parent = front.parent;
-    ready_at_[at(parent)] = std::max(ready_at_[at(parent)], round + 2);
-    if (ready_.erase(order(parent)) > 0) events_[ready_at_[at(parent)]].push_back({What::ready, parent});
+    ready_at_[parent] = std::max(ready_at_[parent], round + 2);
+    if (ready_.erase(order(parent)) > 0) events_[ready_at_[parent]].push_back({What::ready, parent});
   }
 
   /// Pieces of a block on their way back, from that round on; returns the last one's round.
   std::int32_t bring(Index c, std::int32_t round) {
-    out_.block[at(c)] = block_in_pieces;
-    for (const Index p : packs_of_[at(c)]) {
-      const StagedPiece packed = out_.packs[at(p)];
+    out_.block[c] = block_in_pieces;
+    for (const Index p : packs_of_[c]) {
+      const StagedPiece packed = out_.packs[p];
       for (Index first = packed.first; first < packed.first + packed.cols;) {
         StagedPiece piece{round, c, first, columns_within(c, first, packed.first + packed.cols, ins_.left(round)), 0};
         if (piece.cols == 0) {
@@ -272,19 +267,19 @@ class Stager {
   }
   std::int32_t bring_whole(Index c, std::int32_t round) {
     const Index place = ins_.take(round, block_elements(c));
-    out_.block[at(c)] = place;
-    for (const Index p : packs_of_[at(c)]) {
-      StagedPiece piece = out_.packs[at(p)];
+    out_.block[c] = place;
+    for (const Index p : packs_of_[c]) {
+      StagedPiece piece = out_.packs[p];
       piece.round = round;
-      piece.place = place + packed_front_block(piece.first, fronts_[at(c)].block_rows);
-      come(out_.packs[at(p)], piece);
+      piece.place = place + packed_front_block(piece.first, fronts_[c].block_rows);
+      come(out_.packs[p], piece);
     }
     return round;
   }
   /// The copy that brings `piece`, a part of what was `packed`; where from in host memory, relative to what left in
   /// that round, is all that is known so far.
   void come(const StagedPiece& packed, const StagedPiece& piece) {
-    const Index rows = fronts_[at(piece.front)].block_rows;
+    const Index rows = fronts_[piece.front].block_rows;
     const Index offset = packed.place - outs_.begin(packed.round) + packed_front_block(piece.first, rows) -
                          packed_front_block(packed.first, rows);
     out_.ins.push_back({piece.round, piece.place, offset, elements_of(piece)});
@@ -294,7 +289,7 @@ class Stager {
   void count_stages() {
     for (std::size_t f = 0; f < fronts_.size(); ++f) {
       if (fronts_[f].parent < 0) continue;
-      std::int32_t& stage = out_.stage[at(fronts_[f].parent)];
+      std::int32_t& stage = out_.stage[fronts_[f].parent];
       stage = std::max(stage, out_.stage[f] + (packs_of_[f].empty() ? 0 : 1));
     }
   }
@@ -328,8 +323,8 @@ Index least_piece(const std::vector<StagedFront>& fronts, Index alignment) {
   for (const StagedFront& f : fronts) {
     if (f.parent < 0) continue;
     least = std::max(least, std::min(f.block_cols, f.block_rows));
-    if (fronts[at(f.parent)].whole)
-      least = std::max(least, of_parent[at(f.parent)] += packed_front_block(f.block_cols, f.block_rows));
+    if (fronts[f.parent].whole)
+      least = std::max(least, of_parent[f.parent] += packed_front_block(f.block_cols, f.block_rows));
   }
   return (least + alignment - 1) / alignment * alignment;
 }

@@ -12,8 +12,6 @@ namespace qrane::sparse {
 
 namespace {
 
-std::size_t at(Index i) { return static_cast<std::size_t>(i); }
-
 /// By rounds; neighbours on both sides are one copy.
 void join(std::vector<StagedCopy>& copies) {
   std::sort(copies.begin(), copies.end(), [](const StagedCopy& a, const StagedCopy& b) {
@@ -36,9 +34,8 @@ void join(std::vector<StagedCopy>& copies) {
 void place_in_host_memory(const std::vector<StagedFront>& fronts, const StagingOptions& options,
                           const StagingBuffers& outs, const std::vector<std::int32_t>& left_in, Staging& plan) {
   // what leaves in a round stays together, until the last of it has come back
-  std::vector<std::int32_t> last(at(outs.rounds()), 0);
-  for (std::size_t k = 0; k < plan.ins.size(); ++k)
-    last[at(left_in[k])] = std::max(last[at(left_in[k])], plan.ins[k].round);
+  std::vector<std::int32_t> last(outs.rounds(), 0);
+  for (std::size_t k = 0; k < plan.ins.size(); ++k) last[left_in[k]] = std::max(last[left_in[k]], plan.ins[k].round);
   BlockPlanner host;
   std::vector<Index> address(last.size(), 0);
   std::map<std::int32_t, std::vector<Index>> back;  // by rounds
@@ -48,12 +45,12 @@ void place_in_host_memory(const std::vector<StagedFront>& fronts, const StagingO
       for (const Index handle : back.begin()->second) host.give_back(handle);
     const Index count = (outs.used(round) + options.alignment - 1) / options.alignment * options.alignment;
     const Index handle = host.take(count / options.alignment);
-    back[last[at(round)]].push_back(handle);
-    address[at(round)] = host.address(handle) * options.alignment;
-    plan.outs.push_back({round, outs.begin(round), address[at(round)], outs.used(round)});
+    back[last[round]].push_back(handle);
+    address[round] = host.address(handle) * options.alignment;
+    plan.outs.push_back({round, outs.begin(round), address[round], outs.used(round)});
   }
   plan.blocks_size = host.extent() * options.alignment;
-  for (std::size_t k = 0; k < plan.ins.size(); ++k) plan.ins[k].host += address[at(left_in[k])];
+  for (std::size_t k = 0; k < plan.ins.size(); ++k) plan.ins[k].host += address[left_in[k]];
   join(plan.ins);
   const auto earlier = [](const StagedPiece& a, const StagedPiece& b) { return a.round < b.round; };
   std::stable_sort(plan.packs.begin(), plan.packs.end(), earlier);
@@ -62,14 +59,13 @@ void place_in_host_memory(const std::vector<StagedFront>& fronts, const StagingO
   std::vector<Index> by_end(fronts.size());
   std::iota(by_end.begin(), by_end.end(), Index{0});
   std::sort(by_end.begin(), by_end.end(), [&](Index a, Index b) {
-    return std::tuple(plan.end[at(a)], plan.address[at(a)]) < std::tuple(plan.end[at(b)], plan.address[at(b)]);
+    return std::tuple(plan.end[a], plan.address[a]) < std::tuple(plan.end[b], plan.address[b]);
   });
   for (const Index f : by_end) {
-    const StagedFront& front = fronts[at(f)];
+    const StagedFront& front = fronts[f];
     if (front.image_size == 0) continue;
-    plan.image[at(f)] = plan.images_size;
-    plan.images.push_back(
-        {plan.end[at(f)], plan.address[at(f)] + front.image_begin, plan.images_size, front.image_size});
+    plan.image[f] = plan.images_size;
+    plan.images.push_back({plan.end[f], plan.address[f] + front.image_begin, plan.images_size, front.image_size});
     plan.images_size += front.image_size;
   }
   join(plan.images);

@@ -15,19 +15,17 @@ namespace qrane::sparse {
 class StagingBuffers {
  public:
   StagingBuffers(Index first, Index piece) : first_(first), piece_(piece) {}
-  Index used(std::int32_t round) const { return at(round) < used_.size() ? used_[at(round)] : 0; }
+  Index used(std::int32_t round) const { return round < std::ssize(used_) ? used_[round] : 0; }
   Index left(std::int32_t round) const { return piece_ - used(round); }
   Index begin(std::int32_t round) const { return first_ + round % 2 * piece_; }
   /// Place of `count` elements more.
   Index take(std::int32_t round, Index count) {
-    if (used_.size() <= at(round)) used_.resize(at(round) + 1, 0);
-    return begin(round) + std::exchange(used_[at(round)], used_[at(round)] + count);
+    if (std::ssize(used_) <= round) used_.resize(round + 1, 0);
+    return begin(round) + std::exchange(used_[round], used_[round] + count);
   }
   std::int32_t rounds() const { return static_cast<std::int32_t>(used_.size()); }
 
  private:
-  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
   Index first_, piece_;
   std::vector<Index> used_;
 };
