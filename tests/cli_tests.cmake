@@ -27,4 +27,12 @@ if(TARGET qrane_command)
       "QRANE_TEST_OTHER_CORE=$<TARGET_FILE:qrane_test_other_core>")
     set_tests_properties(${test} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS cli)
   endforeach()
+  # Failing allocations, some of them; all with QRANE_TEST_FULL=1. Sanitizers have an allocator of their own.
+  if(NOT QRANE_SANITIZE)
+    add_library(fail_allocations MODULE support/fail_allocations.c)
+    target_link_libraries(fail_allocations PRIVATE ${CMAKE_DL_LIBS} qrane_warnings)
+    add_test(NAME fail_allocations COMMAND ${QRANE_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/tools/fail-allocations
+      $<TARGET_FILE:qrane_command> $<TARGET_FILE:fail_allocations> --test)
+    set_tests_properties(fail_allocations PROPERTIES TIMEOUT 900 LABELS "cli;full")
+  endif()
 endif()

@@ -57,8 +57,17 @@ struct ContextOptions {
   std::int64_t memory_limit_bytes = 0;   ///< 0: the device's own limit; smaller makes allocations fail earlier
 };
 
-/// Device, queue and tuned parameters. Cheap to copy: copies share the queue. One context used from
-/// two threads at once is the caller's error; different contexts are safe.
+/// Device, queue and tuned parameters. Cheap to copy: copies are the same context.
+///
+/// Threads: a context, and all that was made from it (QR, Matrix in device memory, Analysis, Factor), is used by one
+/// thread at a time. It may be another thread each time, where the caller orders the two. Two at once is the caller's
+/// error: results are then undefined. Debug builds (without NDEBUG) of the CPU backend look for it and throw
+/// Error{invalid_argument} in the thread that comes second. Different contexts are independent, also on one device: they
+/// may be made, used and destroyed in different threads at the same time.
+///
+/// Lifetime: what was made from a context keeps what it needs of it, so that they may be destroyed in any order.
+///
+/// Callbacks run in the thread of the call. What they throw leaves the call, and the context stays usable.
 class QRANE_API Context {
  public:
   /// Throws Error{unavailable} naming the backend or device that is not there, Error{invalid_argument} for options that

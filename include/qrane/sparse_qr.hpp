@@ -3,10 +3,10 @@
 // CPU, once for all matrices of the pattern. Factor: the numbers, R, rank, Q as reflectors, and what they solve.
 // (Algorithm 980, sections 2.1 and 3.4; Davis, ACM TOMS 38(1), 2011.)
 //
-// Factorization runs on the context's device where the problem is large enough for it, else on the CPU's cores;
-// Factor::facts() says where. R comes to host memory and, with Q if it is kept, stays on the device, too: solves and
-// products with Q run there where that is faster, else on the CPU's cores. Right-hand sides may lie in the context's
-// device memory; results come back to where those were.
+// Factorization runs on the context's device if the problem is large enough, else on the CPU's cores; Factor::facts()
+// says where. R is copied to host memory. R, and Q if it is kept, also stay on the device: solves and products with Q
+// run there if that is faster. Right-hand sides may be in the context's device memory; results are returned in the
+// memory of the right-hand side.
 #pragma once
 
 #include <cstddef>
@@ -56,9 +56,9 @@ class Indices {
   const std::int32_t* narrow_ = nullptr;
 };
 
-/// Where the entries of a rows x cols matrix are: 0-based, in host memory, owned by somebody else. Pointers and indices
-/// have 32 or 64 bits each, and are read where they are. Entries may come in
-/// any order and more than once (values are then summed); an entry whose value is zero is still part of the pattern.
+/// The sparsity pattern of a rows x cols matrix: 0-based, in host memory that the caller owns. Pointers and indices
+/// have 32 or 64 bits each and are not copied. Entries may come in any order and more than once (values are then
+/// summed); an entry whose value is zero is still part of the pattern.
 struct Pattern {
   Index rows = 0;
   Index cols = 0;
@@ -97,12 +97,12 @@ SparseView<T> by_triplets(Index rows, Index cols, Index entries, Indices row_ind
 
 /// Which columns are eliminated first.
 enum class Ordering {
-  automatic,  ///< amd or colamd, and the others but given where its flops say that they may pay; the fewest flops win,
-              ///< on a GPU the least time that flops and the longest path through the tree foretell
+  automatic,  ///< amd or colamd; all but given if the factorization is expensive enough. The fewest flops win; on a
+              ///< GPU the shortest predicted time
   colamd,     ///< column approximate minimum degree, on A (Davis, Gilbert, Larimore, Ng 2004)
   amd,        ///< approximate minimum degree, on the pattern of A^T A (Amestoy, Davis, Duff 2004)
   metis,      ///< nested dissection, on the pattern of A^T A (Karypis, Kumar 1998); where this build has METIS
-  natural,    ///< as the columns stand
+  natural,    ///< the columns' own order
   given,      ///< AnalyzeOptions::permutation
 };
 
@@ -112,49 +112,47 @@ QRANE_API Ordering ordering_from_string(const std::string& name);
 /// Whether this build has METIS.
 QRANE_API bool has_metis();
 
-/// When a front takes a child in: where the flops that this adds are fewer than what it saves, and while zeros in its
-/// part of R are few; the fewer its pivotal columns, the more zeros may be.
+/// When a child is merged into its parent: if this adds fewer flops than it saves, and the merged front stores few
+/// zeros in R. The fewer its pivotal columns, the more zeros are accepted.
 struct Amalgamation {
-  double front_flops = 3e5;  ///< saved by one front less: the flops that its handling takes the time of
-  double entry_flops = 100;  ///< saved for each entry of the child's contribution block, which need not be carried
-  double flops_share = 0.1;  ///< and this share of the child's own flops may be lost
-  Index columns[3] = {8, 32, 96};  ///< pivotal columns of the merged front, ascending limits
-  double zeros[3] = {0.6, 0.3,
-                     0.15};  ///< up to columns[k], this share of zeros that merging brings; beyond, zeros_beyond
+  double front_flops = 3e5;            ///< saved per front: its overhead, in flops
+  double entry_flops = 100;            ///< saved per entry of the child's contribution block
+  double flops_share = 0.1;            ///< share of the child's own flops that may be added beyond that
+  Index columns[3] = {8, 32, 96};      ///< pivotal columns of the merged front, ascending limits
+  double zeros[3] = {0.6, 0.3, 0.15};  ///< share of zeros accepted up to columns[k]; beyond, zeros_beyond
   double zeros_beyond = 0.05;
 
-  /// For a GPU: fronts that follow one after the other cost it more than flops do.
+  /// For a GPU, where a long path of fronts costs more than flops.
   static constexpr Amalgamation for_gpu() { return {3e5, 100, 1, {8, 32, 96}, {0.6, 0.3, 0.2}, 0.2}; }
 };
 
 struct AnalyzeOptions {
   Ordering ordering = Ordering::automatic;
   Indices permutation;             ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
-  bool singletons = true;          ///< take columns with a single entry out first, with their rows, again and again
-  double singleton_tolerance = 0;  ///< with values: entries of at most this magnitude are no singletons' pivots
-  /// Without: Amalgamation::for_gpu() where the context's device is a GPU and the problem large enough for it, else
-  /// Amalgamation{}.
+  bool singletons = true;          ///< first eliminate columns with a single entry, with their rows, repeatedly
+  double singleton_tolerance = 0;  ///< with values: a singleton's pivot must be larger than this in magnitude
+  /// Default: Amalgamation::for_gpu() on a GPU if the problem is large enough, else Amalgamation{}.
   std::optional<Amalgamation> amalgamation;
 };
 
-/// What one ordering would cost.
+/// The predicted cost of one ordering.
 struct OrderingTrial {
   Ordering ordering = Ordering::natural;
   double flops = 0;
   Index r_entries = 0;
-  double seconds = 0;  ///< ordering and counting; some orderings are found side by side
+  double seconds = 0;  ///< ordering and counting; some orderings are computed concurrently
 };
 
-/// The shape of a factorization, known before any number is touched. Sizes are in entries unless a name says bytes, and
+/// The shape of a factorization, from the pattern alone. Sizes are in entries unless a name says bytes, and
 /// bytes are those of double; flops are those of Householder QR of all fronts within their staircases.
 struct AnalysisFacts {
   Index rows = 0;
   Index cols = 0;
   Index entries = 0;                      ///< distinct positions
   Index duplicates = 0;                   ///< entries given beyond those
-  Ordering ordering = Ordering::natural;  ///< the one that was taken; never automatic
-  std::vector<OrderingTrial> trials;      ///< those that were tried, but for hopeless ones, in order
-  Index singletons = 0;                   ///< columns, and rows, taken out first
+  Ordering ordering = Ordering::natural;  ///< the one chosen; never automatic
+  std::vector<OrderingTrial> trials;      ///< the candidates, in order; those with far more entries of R are left out
+  Index singletons = 0;                   ///< columns, and rows, eliminated first
   Index empty_rows = 0;
   Index empty_cols = 0;             ///< columns without an entry outside singleton rows
   Index structural_rank_bound = 0;  ///< rows that R has: the rank cannot be more
@@ -178,7 +176,7 @@ struct AnalysisFacts {
   double tree_seconds = 0;    ///< singletons, tree, counts, fronts
   double layout_seconds = 0;  ///< index lists, staircases, maps
 
-  /// Lines for people.
+  /// A summary in plain text.
   std::string explain() const;
 };
 
@@ -215,10 +213,9 @@ class QRANE_API Analysis {
   template <class T>
   Factor<T> factor(const SparseView<T>& a, const FactorOptions<T>& options = {}) const;
 
-  /// The stage of each of fronts(), if they were factored by the device's kernels within options.memory_limit_bytes, or
-  /// what the device has free now: blocks that go by way of host memory, one above the other, between the leaves and
-  /// the front, at most (FactorFacts::stages). Throws Error{out_of_memory} where the device cannot hold the largest
-  /// front.
+  /// For each of fronts(), how often data on the path from the leaves to this front would be spilled to the host, at
+  /// most, if the device's kernels factored within options.memory_limit_bytes, or what the device has free now
+  /// (FactorFacts::stages). Throws Error{out_of_memory} if the device cannot hold the largest front.
   template <class T>
   std::vector<std::int32_t> stages(const FactorOptions<T>& options) const;
 
@@ -243,15 +240,15 @@ QRANE_API Analysis analyze(const Context& context, const Pattern& pattern, const
 template <class T>
 QRANE_API Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options = {});
 
-/// What becomes of Q.
+/// Whether Q is kept.
 enum class KeepQ {
   keep,    ///< as reflectors
-  discard  ///< used on FactorOptions::rhs while it passes, and gone: memory for R alone
+  discard  ///< applied to FactorOptions::rhs during the factorization only: memory for R alone
 };
 
-/// Where the numbers of a factorization are computed.
+/// Where the numeric factorization runs.
 enum class Processor {
-  automatic,  ///< the device where it is a GPU and the analysis counts enough work for it, else the CPU's cores
+  automatic,  ///< the device if it is a GPU and predicted to be faster, else the CPU's cores
   cpu,
   device  ///< the context's device by its kernels, whatever the size; on a CPU context these are the reference's
 };
@@ -262,9 +259,9 @@ QRANE_API Processor processor_from_string(const std::string& name);
 
 template <class T>
 struct FactorOptions {
-  double tolerance = -1;    ///< a column whose part below the rows that are taken is at most this long is dropped
-                            ///< (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's default;
-                            ///< in float 20 (m + n)^(1/2) eps max_j ||a_j||, since (m + n) eps nears 1
+  double tolerance = -1;    ///< a pivotal column whose remaining norm is at most this is treated as dependent and
+                            ///< dropped (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's
+                            ///< default; in float 20 (m + n)^(1/2) eps max_j ||a_j||, since (m + n) eps nears 1
   bool detect_rank = true;  ///< false: no column is dropped
   bool refuse_deficient = false;  ///< throw Error{rank_deficient} where the rank is below min(m, n)
   KeepQ q = KeepQ::keep;
@@ -272,31 +269,29 @@ struct FactorOptions {
   bool check_finite = false;  ///< refuse NaN and Inf, naming the first, in values and right-hand sides
   Processor processor = Processor::automatic;
   int threads = 0;               ///< on the CPU; 0: as many as the context has
-  Index memory_limit_bytes = 0;  ///< where they are factored: on the CPU of fronts, R and Q; on a device of all its
-                                 ///< memory that is used, which staging in host memory keeps down to that (never less
-                                 ///< than the largest front); 0: what is free there. Solves there take index lists and,
-                                 ///< for each right-hand side at hand, some vectors beside it
-  /// Called at the beginning, now and then, and at the end from the thread that called factor or refactor; what it
-  /// throws ends the factorization.
+  Index memory_limit_bytes = 0;  ///< on the CPU: of fronts, R and Q. On a device: of all its memory in use; what does
+                                 ///< not fit is spilled to host memory (never less than the largest front). 0: what is
+                                 ///< free. Solves on the device need index lists and some vectors in addition
+  /// Progress, from the thread that called factor or refactor, also at the beginning and at the end. An exception from
+  /// it ends the factorization.
   std::function<void(double done_flops, double flops)> on_progress;
 };
 
-/// What a factorization took. Bytes are of fronts, R and Q, on the host and on the device.
+/// Figures of a factorization. Bytes are of fronts, R and Q, on the host and on the device.
 struct FactorFacts {
-  Backend backend = Backend::cpu;  ///< whose kernels it ran by, whatever the context's
-  bool on_device = false;          ///< on the context's device, not by the CPU's own way
+  Backend backend = Backend::cpu;  ///< whose kernels ran; may differ from the context's
+  bool on_device = false;          ///< by the kernels of the context's device
   int threads = 1;
   double seconds = 0;  ///< the last factor or refactor, values to R
   double flops = 0;    ///< the analysis's count
   Index rank = 0;
-  double tolerance = 0;     ///< columns were dropped at or below; < 0: none was
-  double dropped_norm = 0;  ///< Euclidean norm of all that was dropped
-  Index peak_bytes = 0;     ///< where it ran: on a device all that it takes there
+  double tolerance = 0;     ///< columns at or below it were dropped; < 0: rank was not detected
+  double dropped_norm = 0;  ///< Euclidean norm of all dropped parts
+  Index peak_bytes = 0;     ///< most memory in use on the side where it ran
   Index bytes = 0;          ///< held now: R, Q and memory for refactor
   Index moved_bytes = 0;    ///< between host and device
-  int stages = 1;  ///< 1, and one for each contribution block, of those below one front and one above the other,
-                   ///< that went to host memory and came back because the device had no room for it
-  bool analyzed_again = false;  ///< a singleton's pivot was too small for the tolerance: without such singletons
+  int stages = 1;  ///< 1 + the most contribution blocks on one path of the tree that were spilled to host memory
+  bool analyzed_again = false;  ///< a singleton's pivot was below the tolerance: analyzed again without such singletons
 };
 
 /// Compressed columns, rows ascending.

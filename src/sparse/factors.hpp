@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a numeric factorization S = Q R leaves behind, and what uses it, whoever made it: Numeric (numeric.hpp) on the
-// CPU, DeviceNumeric (device_numeric.hpp) on a device. Values, scaling and tolerance are prepared here for both.
+// The result of a numeric factorization S = Q R and its use on the host. Numeric (host/numeric.hpp) makes it on the
+// CPU, DeviceNumeric (device/numeric.hpp) on a device. Values, scaling and tolerance are prepared here for both.
 //
-// R of a front is packed by columns. Pivotal column j holds its first live(j) rows, the others all r_rows. On the CPU,
-// which knows ranks when it packs, column follows column; a device packs to places that the pattern fixes
+// R of a front is packed by columns: pivotal column j has its first live(j) rows, the others all r_rows. On the CPU
+// columns are contiguous. On a device, where ranks are not known when R is packed, the pattern fixes their places
 // (StoredFront::r_bound).
 #pragma once
 
@@ -42,7 +42,7 @@ struct StoredPanel {
   Index t_ld = 0;
 };
 
-/// What stays of a front.
+/// The factors of a front.
 template <class T>
 struct StoredFront {
   Index rows = 0;
@@ -56,7 +56,7 @@ struct StoredFront {
   StoredPanel<T>* panels = nullptr;  ///< with Q
   Index panel_count = 0;
   Index* row_ids = nullptr;  ///< permuted row of S that each row stands in; with Q or right-hand sides
-  T* cb = nullptr;           ///< on the CPU, contribution block by columns, upper trapezoid; until the parent took it
+  T* cb = nullptr;           ///< on the CPU, contribution block by columns, upper trapezoid; until assembled
 
   Index live(Index j) const { return live_count ? live_count[j] : std::min(j + 1, r_rows); }
   bool is_live(Index j) const { return live(j) > (j > 0 ? live(j - 1) : 0); }
@@ -82,7 +82,7 @@ class Factors {
   virtual Backend backend() const = 0;
   virtual Index moved_bytes() const { return 0; }  ///< between host and device by the last run
   virtual int stages() const { return 1; }         ///< FactorFacts::stages
-  /// By whom a device that holds the factors uses them; null: they are used on the host alone.
+  /// Solves on the device that holds the factors; null: the host alone has them.
   virtual FactorUses<T>* device_uses() { return nullptr; }
 
   const Symbolic& symbolic() const { return *symbolic_; }
@@ -117,7 +117,7 @@ class Factors {
   void solve_r(T* y, T* x, Index n) const;
   /// y (rows of R x n) from Rᵀ y = b in the live columns; b (permuted cols x n) is destroyed.
   void solve_rt(T* b, T* y, Index n) const;
-  /// Rows of R of what Qᵀ has made of B: y (rows of R x n) from b (permuted rows x n), and the other way.
+  /// y (rows of R x n) := the rows of R of b (permuted rows x n); and back.
   void gather_r_rows(const T* b, T* y, Index n) const;
   void scatter_r_rows(const T* y, T* b, Index n) const;
 
@@ -127,7 +127,7 @@ class Factors {
   /// S's values, its columns scaled where squares would leave the range, and the tolerance; whether singletons' pivots
   /// are above it.
   bool prepare_values(const T* user_values);
-  /// Panels of the fronts that are stored are wanted on the host.
+  /// Makes the panels of Q available on the host.
   virtual void fetch_q() {}
   /// r_begin and rank from the fronts that are stored.
   void count_rank();

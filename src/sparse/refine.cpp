@@ -224,7 +224,9 @@ RefinedSolution refine(const Context& context, const Factor<T>& factor, const Sp
         "RefineOptions::max_iterations must not be negative, got ", options.max_iterations);
   const Index rank = factor.rank();
   const std::vector<Index> permutation = factor.permutation();
-  const Columns live(a, permutation.data(), rank), dropped(a, permutation.data() + rank, a.cols - rank);
+  const Columns live(a, permutation.data(), rank);
+  const bool deficient = rank < std::min(a.rows, a.cols);  // else no dropped column adds to the range of the others
+  const Columns dropped(a, permutation.data() + rank, deficient ? a.cols - rank : 0);
   const double drop_norm = 20 * static_cast<double>(a.rows + a.cols) * std::numeric_limits<double>::epsilon() *
                            std::max(live.largest_norm(), dropped.largest_norm());  // FactorOptions::tolerance in double
   const Triangle<T> triangle(factor.r());

@@ -4,6 +4,8 @@
 // plan.cpp has clamped them to its limits; they never change a result beyond rounding.
 #pragma once
 
+#include <cstdint>
+
 #include <qrane/context.hpp>
 
 namespace qrane::tuning {
@@ -151,6 +153,23 @@ constexpr SparseTuning sparse_defaults(Backend backend) {
   }
 }
 
+/// What uses of sparse factors take, for the choice between the device that holds them and the host
+/// (sparse/device/solve_cost.hpp). An H200 and one of its host's cores: pds_20, proxy_olesnik0, lp_nug20 and dfl001
+/// with 1 to 100 right-hand sides are met within a factor of two. OpenCL's are guesses.
+struct SolveTuning {
+  double launch_seconds;         // of launches that wait for each other
+  double device_bytes = 1e12;    // of factors read, a second
+  double device_flops = 2e12;    // right-hand sides' numbers by factors, a second
+  double list_seconds = 1.5e-8;  // an entry of the lists that go to the device once
+  double uses = 4;               // that share them
+  double copied_bytes = 8e9;     // between host and device, a second
+  double host_bytes = 1.2e10, host_flops = 1.5e10;
+};
+
+constexpr SolveTuning solve_defaults(Backend backend) {
+  return {.launch_seconds = backend == Backend::cuda ? 6e-6 : 3e-5};
+}
+
 /// What update/cost.hpp predicts times from: rates and latencies of a device.
 struct UpdateTuning {
   int gemm_gflops;          // large products
@@ -162,6 +181,29 @@ struct UpdateTuning {
   int refactor_percent;     // measured times of refactorizations, as a share of what is predicted from the above
   int margin_percent;       // by so much an update must be predicted faster than refactoring a matrix that is lent
   int wide_margin_percent;  // the same beyond block_cols rows or columns, whose products are predicted less well
+};
+
+/// What all devices share in those predictions: launches that wait for each other, rates of kinds of products as
+/// percent of gemm_gflops, and shares. Fitted to the suite paper-updates on an H200; a cpu's launches cost little, so
+/// that they matter to it least.
+struct UpdateModel {
+  double call_steps = 4;            // any method
+  double project_steps = 36;        // columns, or right factors, split into a part in Q's range and the rest, twice
+  double thin_rows_out_steps = 80;  // rows out of a thin Q, but for the chain
+  double cholesky_steps = 100;      // and its columns_ns for each of so many of R's columns:
+  double cholesky_columns = 0.75;
+  double trailing_steps = 8;
+  double window_steps_down = 8;     // a window that is a factorization of its own
+  double window_steps_up = 90;      // two of them, mostly launches
+  double tall_percent = 60;         // products with a tall, narrow operand
+  double cholesky_percent = 40;     // products of R's size
+  double full_q_moves = 40;         // elements moved for each of a full Q's when columns are inserted
+  double solve_columns = 8;         // columns of a triangular solve that take as long as one that is factored
+  double small_columns = 0.1;       // columns of a matrix that one warp factors, as a share of others
+  double explicit_q_columns = 1.4;  // columns when Q is formed, too
+  double columns_per_launch = 16;
+  double guard_refuses = 0.97;          // largest eigenvalue of WWᵀ beyond which the Cholesky method's guard refuses
+  std::int32_t double_tile_rows = 256;  // of a block on CUDA in double
 };
 
 /// cuda: an H200. cpu: two cores of a server. opencl: the same by PoCL.

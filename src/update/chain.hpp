@@ -24,6 +24,7 @@
 #pragma once
 
 #include "update/tools.hpp"
+#include "update/window.hpp"
 
 namespace qrane::update {
 
@@ -50,28 +51,6 @@ struct Chain {
     return {h, slot, slot, slot, slot * slot, block > 0 ? cols / block : 0};
   }
 };
-
-/// Columns of a window that is factored as a matrix of its own, at least: where tiles are narrow, on GPUs, a window
-/// that goes up takes about as long with 200 columns as with 40 (two small factorizations, mostly launches).
-constexpr Index least_up(Index max_panel_cols, bool down) { return !down && max_panel_cols <= 32 ? 192 : 0; }
-
-/// Columns of a window where the caller does not say: explicit windows cost least when they are about as wide as the
-/// carry.
-template <class B, class T>
-Index window_cols(const Tools<B, T>& tools, Index carry, Index wanted, bool down) {
-  const backend::Limits& limits = tools.profile.limits;
-  constexpr Index least = 32, most = 512;
-  if (wanted > 0) return wanted;
-  const Index narrow = std::min<Index>(least, limits.max_panel_cols);
-  const bool one_task = narrow + carry <= limits.max_block_rows && (down || carry <= limits.max_panel_cols);
-  if (one_task && limits.max_panel_cols <= least) return narrow;
-  return std::clamp(std::max(carry, least_up(limits.max_panel_cols, down)), least, most);
-}
-
-template <class B, class T>
-bool one_task(const Tools<B, T>& tools, Index rows, Index cols) {
-  return rows <= tools.profile.limits.max_block_rows && cols <= tools.profile.limits.max_panel_cols;
-}
 
 /// C := Qᵀ C or Q C for a block factored by Tools::panel, or by a factorization.
 template <class B, class T>
@@ -230,11 +209,11 @@ Chain<B, T> down(Tools<B, T>& tools, const DeviceMatrix<B, T>& m, Index carry, I
   Chain<B, T> chain;
   chain.cols = cols;
   chain.carry = carry;
-  chain.block = std::min(window_cols(tools, carry, wanted, true), std::max<Index>(cols, 1));
+  chain.block = std::min(window_cols(tools.profile.limits, carry, wanted, true), std::max<Index>(cols, 1));
   const Index order = chain.block + carry;
   if (want_h) chain.h = tools.scratch.template take<T>(chain.windows() * order * order);
   if (cols > 0 && carry > 0) {
-    if (one_task(tools, order, chain.block))
+    if (is_one_task(tools.profile.limits, order, chain.block))
       down_by_tasks(tools, chain, m, want_h);
     else
       down_by_blocks(tools, chain, m, want_h);
@@ -253,7 +232,7 @@ Chain<B, T> up(Tools<B, T>& tools, const DeviceMatrix<B, T>& g, const DeviceMatr
   chain.down = false;
   chain.cols = cols;
   chain.carry = carry;
-  chain.block = std::min(window_cols(tools, carry, wanted, false), std::max<Index>(cols, 1));
+  chain.block = std::min(window_cols(tools.profile.limits, carry, wanted, false), std::max<Index>(cols, 1));
   const Index order = chain.block + carry;
   if (want_h) chain.h = tools.scratch.template take<T>(chain.windows() * order * order);
   if (carry == 0) return chain;
@@ -267,9 +246,10 @@ Chain<B, T> up(Tools<B, T>& tools, const DeviceMatrix<B, T>& g, const DeviceMatr
     f.apply(Op::none, chain.tail);
     return chain;
   }
-  const bool tasks = one_task(tools, order, carry) && one_task(tools, chain.block, chain.block);
+  const bool tasks =
+      is_one_task(tools.profile.limits, order, carry) && is_one_task(tools.profile.limits, chain.block, chain.block);
   copy(tools.queue, tasks ? up_by_tasks(tools, chain, g, m, want_h) : up_by_blocks(tools, chain, g, m, want_h), corner,
-                   Part::upper);
+       Part::upper);
   return chain;
 }
 

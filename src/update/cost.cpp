@@ -13,6 +13,7 @@
 #include <qrane/error.hpp>
 
 #include "plan/cost.hpp"
+#include "update/window.hpp"
 
 namespace qrane::update {
 
@@ -36,7 +37,7 @@ class Price {
   }
   /// Columns that are factored one after another.
   void columns(double number) {
-    launches_ += number / 16;
+    launches_ += number / tuning::UpdateModel{}.columns_per_launch;
     ms_ += number * t_.column_ns * 1e-6;
   }
   void refactorization(double ms, double flops, double bytes, double times = 1) {
@@ -76,11 +77,12 @@ QRPrice qr_price(const plan::DeviceProfile& device, Index rows, Index cols, QFor
   const plan::Cost cost = plan::predict(plan);
   price.flops = cost.flops;
   price.bytes = cost.bytes;
+  const tuning::UpdateModel model;
   // a small matrix is factored by one warp; an explicit Q is formed panel by panel, too
-  const double columns = static_cast<double>(std::min(rows, cols)) * (plan.small ? 0.1 : 1) *
-                         (form == QForm::thin || form == QForm::full ? 1.4 : 1);
+  const double columns = static_cast<double>(std::min(rows, cols)) * (plan.small ? model.small_columns : 1) *
+                         (form == QForm::thin || form == QForm::full ? model.explicit_q_columns : 1);
   price.ms = (cost.flops / (t.gemm_gflops * 1e6) + cost.bytes / (t.copy_gbytes * 1e6) + columns * t.column_ns * 1e-6 +
-              4 * t.step_ns * 1e-6) *
+              model.call_steps * t.step_ns * 1e-6) *
              t.refactor_percent / 100;
   return price;
 }
@@ -157,15 +159,15 @@ class Prices {
   /// What is added to positions that were none: two projections and a QR of m x p for columns, of p rows for rows out.
   void project(Price& price, double q_cols) const {
     const double m = explicit_ || shape_.form == QForm::none ? m_ : 2 * m_;  // reflectors: two products a column
-    price.products(8 * m * q_cols * p_, 4 * m * (q_cols + p_), 60);
+    price.products(8 * m * q_cols * p_, 4 * m * (q_cols + p_), model_.tall_percent);
     small_factor(price, m_, p_, shape_.form == QForm::none ? QForm::none : QForm::thin, 2);
-    price.steps(36);  // two passes, and a look at what they have left
+    price.steps(model_.project_steps);
   }
 
   /// Columns, or p right-hand factors, in the coordinates of Q.
   void enter(Price& price, double q_cols) const {
     if (shape_.form == QForm::none || shape_.form == QForm::thin) return project(price, q_cols);
-    const double moved = explicit_ ? 40 * m_ * m_ : 0;  // a full Q makes room for them: as measured on an H200
+    const double moved = explicit_ ? model_.full_q_moves * m_ * m_ : 0;
     price.products(2 * m_ * q_ * p_ * (explicit_ ? 1 : 2), m_ * q_ + moved);
     bottom_rows(price, std::max(m_ - n_, 0.0));
   }
@@ -182,17 +184,17 @@ class Prices {
       case Change::delete_columns: {
         const double moved = std::min(m_ - k_, n_ - k_ - p_);
         chain(price, true, moved, p_, q_rows, moved);
-        price.steps(4);
+        price.steps(model_.call_steps);
         break;
       }
       case Change::delete_rows:
         if (shape_.form == QForm::none) {
           price.products(p_ * n_ * n_ + p_ * p_ * n_, n_ * n_);
-          price.columns(p_ + n_ / 8);
+          price.columns(p_ + n_ / model_.solve_columns);
         } else if (shape_.form == QForm::thin) {
           price.products(8 * m_ * c * p_ + 4 * m_ * p_ * p_, 4 * m_ * c);
           small_factor(price, m_, std::min(p_, n_));
-          price.steps(80);
+          price.steps(model_.thin_rows_out_steps);
         } else {
           bottom_rows(price, bottom);
           if (implicit) price.products(8 * m_ * c * p_, 2 * m_ * c);
@@ -217,18 +219,18 @@ class Prices {
   void bottom_rows(Price& price, double bottom) const {
     small_factor(price, bottom, p_, QForm::implicit);
     if (explicit_) price.products(4 * m_ * bottom * p_, 3 * m_ * bottom);
-    price.steps(4);
+    price.steps(model_.call_steps);
   }
 
   void cholesky(Price& price) const {
-    price.products(n_ * n_ * p_ + n_ * n_ * n_ * 5 / 3, 8 * n_ * n_, 40);
+    price.products(n_ * n_ * p_ + n_ * n_ * n_ * 5 / 3, 8 * n_ * n_, model_.cholesky_percent);
     price.products(2 * (m_ - p_) * n_ * n_, 2 * m_ * n_);
-    price.columns(0.75 * n_);
-    price.steps(100);
+    price.columns(model_.cholesky_columns * n_);
+    price.steps(model_.cholesky_steps);
     // I - WWᵀ of a random Q has 1 - (sqrt(a (1 - b)) + sqrt(b (1 - a)))² for its least eigenvalue; near 0 the guard
     // refuses
     const double a = n_ / m_, b = p_ / m_, root = std::sqrt(a * (1 - b)) + std::sqrt(b * (1 - a));
-    if (root * root > 0.97) orthogonal(price);
+    if (root * root > model_.guard_refuses) orthogonal(price);
   }
 
   /// Rows that leave and columns that enter pass through Q, and so through all that updates have made of it.
@@ -243,7 +245,7 @@ class Prices {
     if (shape_.change == Change::delete_columns) {
       const double left = std::max(n_ - k_ - p_, 0.0);
       small_factor(price, c, left);
-      price.steps(8);
+      price.steps(model_.trailing_steps);
       price.products(2 * rows_of_q() * c * left, rows_of_q() * (c + left));
       return;
     }
@@ -262,32 +264,29 @@ class Prices {
   /// those of chain.hpp. Down, a window factors its own columns; up, the p of its strip, and then its diagonal block.
   void chain(Price& price, bool down, double c, double p, double m, double n) const {
     if (c <= 0 || p <= 0) return;
-    constexpr double least = 32, most = 512;
-    const double panel = device_.limits.max_panel_cols;
+    backend::Limits limits = device_.limits;
     // chains of float are found in double on CUDA, whose tiles are lower then
-    const double tallest =
-        device_.backend == Backend::cuda ? std::min(device_.limits.max_block_rows, 256) : device_.limits.max_block_rows;
-    const double narrow = std::min<double>(tuning_.block_cols, panel);
-    const bool tiles = panel <= least && narrow + p <= tallest && (down || p <= panel);
-    const double least_up = !down && panel <= least ? 192 : 0;  // as chain.hpp's
-    const double wanted = shape_.block_cols > 0 ? shape_.block_cols
-                          : tiles               ? narrow
-                                                : std::clamp(std::max(p, least_up), least, most);
-    const double b = std::min(wanted, c), windows = std::ceil(c / b), order = b + p, reflectors = down ? b : p;
+    if (device_.backend == Backend::cuda)
+      limits.max_block_rows = std::min(limits.max_block_rows, model_.double_tile_rows);
+    const double cols = static_cast<double>(window_cols(limits, static_cast<Index>(p), shape_.block_cols, down));
+    const double b = std::min(cols, c), windows = std::ceil(c / b), order = b + p, reflectors = down ? b : p;
     const double right = std::max(n - c, 0.0) + c / 2;  // columns right of a window, on average
-    if (order <= tallest && b <= panel && (down || p <= panel)) {
+    const auto one_task = [&](double rows, double width) {
+      return is_one_task(limits, static_cast<Index>(rows), static_cast<Index>(width));
+    };
+    if (one_task(order, b) && (down || one_task(order, p))) {
       // diagonal blocks are factored all at once; taller tiles take longer a column
-      price.columns((down ? windows * b : windows * p + b) * (1 + p / tallest / 2));
-      price.steps((down ? 1 : 2) * windows + 4);
+      price.columns((down ? windows * b : windows * p + b) * (1 + p / limits.max_block_rows / 2));
+      price.steps((down ? 1 : 2) * windows + model_.call_steps);
     } else {
       small_factor(price, order, reflectors, QForm::implicit, windows);
       if (!down) small_factor(price, b, b, QForm::implicit, windows);
-      price.steps((down ? 8 : 90) * windows + 4);  // up, both are small and mostly launches
+      price.steps((down ? model_.window_steps_down : model_.window_steps_up) * windows + model_.call_steps);
     }
     price.products(4 * reflectors * order * right * windows, 2 * order * right * windows, tuning_.sweep_percent);
-    const bool sweep = p <= 2 * least;  // else window by window, in large products
+    const bool sweep = p <= static_cast<double>(2 * least_window);  // else window by window, in large products
     price.products(2 * m * order * order * windows, sweep ? 2 * m * (c + p) : 4 * m * order * windows,
-                   sweep ? tuning_.sweep_percent : 60);
+                   sweep ? tuning_.sweep_percent : model_.tall_percent);
   }
 
   void refactor(Price& price) const {
@@ -321,6 +320,7 @@ class Prices {
 
   const plan::DeviceProfile& device_;
   const UpdateShape& shape_;
+  const tuning::UpdateModel model_{};
   double m_, n_, k_, p_;
   bool explicit_;
   double q_ = 0;

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Panels of QR. Every backend has factor, factor_tree, apply_qt_h, apply_qt_tree (the kernels of Anderson, Ballard,
-// Demmel, Keutzer, "Communication-Avoiding QR Decomposition for GPUs", IPDPS 2011, section IV) and reconstruct.
+// Panels of QR.
 //
-//   factor(queue, panel), factor_tree(queue, panel)
-//   apply_qt_h(queue, apply), apply_qt_tree(queue, apply)
+// Every backend has
+//
+//   factor(queue, panel), factor_tree(queue, panel), apply_qt_h(queue, apply), apply_qt_tree(queue, apply)
+//       the kernels of Anderson, Ballard, Demmel, Keutzer, "Communication-Avoiding QR Decomposition for GPUs" (IPDPS
+//       2011), section IV
 //   reconstruct(queue, task)
+//   pivoted_factor(queue, task, scratch), with pivoted_factor_scratch_bytes(queue, rows, cols, T{}) bytes of scratch
+//
+// Limits say how far the others reach: max_reflect_cols and max_householder_rows for reflect_panel and
+// householder_panel (dense/blocked_panel.hpp has the stepwise form), max_absorbed and max_formed for absorb and
+// form_absorbed (dense/tsqr.hpp).
 #pragma once
 
 #include "vocabulary/memory.hpp"
@@ -78,12 +85,11 @@ struct Reconstruct {
   DeviceMatrix<B, T> u_inverse;  // out: U^-1, upper, zeros below
 };
 
-/// Optional, panels of blocked QR: R, reflectors and T of a tall panel at once, through its Gram matrix in double. A
-/// backend with `reflect_panel(task, scratch)` has max_reflect_cols(), too.
+/// Panels of blocked QR: R, reflectors and T of a tall panel at once, from its Gram matrix in double.
 ///
-/// With D = diag(G)^(1/2), G = D Ĝ D and Ĝ = R̂ᵀR̂ the guard bounds what the Gram matrix's rounding becomes in Q:
-/// `failed` is set to 0 where ‖Ĝ^-1‖_2 <= ‖R̂^-1‖_F^2 - (b - 1)^2 / b (Ĝ's other eigenvalues take the rest) is within
-/// `limit`, else to 1, and then panel and v are left alone.
+/// With D = diag(G)^(1/2), G = D Ĝ D and Ĝ = R̂ᵀR̂, the guard bounds what the Gram matrix's rounding does to Q: `failed`
+/// is set to 0 where the bound ‖Ĝ^-1‖_2 <= ‖R̂^-1‖_F^2 - (b - 1)^2 / b (Ĝ's other eigenvalues account for the rest) is
+/// within `limit`, else to 1, and then panel and v are unchanged. Scratch: reflect_scratch_bytes.
 template <class B, class T>
 struct ReflectPanel {
   DeviceMatrix<B, T> panel;                             // in/out: m x b, m >= b, one matrix; as geqrf leaves it
@@ -93,33 +99,43 @@ struct ReflectPanel {
   typename B::template Pointer<std::int32_t> failed{};  // out
   double limit = 0;
 };
-
-/// Optional: the same by Householder reflections column by column, for every input and for batches. A backend with
-/// `householder_panel(task)` has max_householder_rows(T) and max_reflect_cols(), too.
-template <class B, class T>
-struct HouseholderPanel {
-  DeviceMatrix<B, T> panel, t, v, y;  // as above
-};
-
-/// Scratch that reflect_panel takes for a panel of that many rows: partial Gram matrices, and what its kernels pass on.
+/// Partial Gram matrices of a panel of that many rows, and what the kernels pass on.
 constexpr std::int64_t reflect_scratch_bytes(Index rows) {
   const Index parts = rows / 64 + 8;
   return (parts < 300 ? parts : 300) * 32768;
 }
+template <class Queue, class B, class T>
+Default reflect_panel(const Queue&, const ReflectPanel<B, T>&, const Scratch<B>&) {
+  return not_whole("reflect_panel");
+}
 
-/// Optional: the lowest level of TSQR in one pass over A, for matrices so narrow that triangles stay in registers.
-/// A backend with `absorb(task)`, `form_absorbed(task)` and `absorb_chains<T>(rows, cols, checkpoints, units)` cuts A's
-/// rows into chains of its own, each a flat tree, and leaves one triangle a chain:
+/// The same by Householder reflections column by column, for every input and for batches.
+template <class B, class T>
+struct HouseholderPanel {
+  DeviceMatrix<B, T> panel, t, v, y;  // as above
+};
+template <class Queue, class B, class T>
+Default householder_panel(const Queue&, const HouseholderPanel<B, T>&) {
+  return not_whole("householder_panel");
+}
+
+/// The lowest level of TSQR in one pass over A, for matrices so narrow that triangles stay in registers. A's rows are
+/// cut into chains, each a flat tree that leaves one triangle:
 ///
 ///     A = diag(Q_0, Q_1, ...) P r      r: the triangles one below the other, n rows each; P: an order of A's rows
 ///
-/// Without checkpoints only r comes out, and several chains may become one triangle. With them (R of every chain before
-/// each of its chunks of rows) form_absorbed recomputes the Q_k, and gives diag(Q_0, Q_1, ...) top without keeping V:
-/// r = U R, top = U makes it the thin Q of A.
+/// Without checkpoints only r is computed, and several chains may become one triangle. With checkpoints (R of every
+/// chain before each of its chunks of rows) form_absorbed recomputes the Q_k and gives diag(Q_0, Q_1, ...) top without
+/// storing V. With r = U R and top = U that is the thin Q of A.
 struct Chains {
   std::int64_t triangles = 0;  // n rows of r each
   std::int64_t checkpoint_elements = 0;
 };
+/// What absorb leaves of rows x cols on a device with so many multiprocessors; nothing where the backend lacks it.
+template <class B, class T>
+Chains absorb_chains(B, T, Index, Index, bool, int) {
+  return {};
+}
 
 template <class B, class T>
 struct Absorb {
@@ -127,6 +143,10 @@ struct Absorb {
   DeviceMatrix<B, T> r;                           // out: triangles * n rows
   typename B::template Pointer<T> checkpoints{};  // out, or null
 };
+template <class Queue, class B, class T>
+Default absorb(const Queue&, const Absorb<B, T>&) {
+  return not_whole("absorb");
+}
 
 template <class B, class T>
 struct FormAbsorbed {
@@ -135,10 +155,13 @@ struct FormAbsorbed {
   DeviceMatrix<B, T> top;                         // in: triangles * n rows
   DeviceMatrix<B, T> q;                           // out: m x n
 };
+template <class Queue, class B, class T>
+Default form_absorbed(const Queue&, const FormAbsorbed<B, T>&) {
+  return not_whole("form_absorbed");
+}
 
-/// Optional: column-pivoted Householder QR (Businger, Golub 1965; LAPACK's geqp3), A P = Q R with |r_00| >= |r_11| >=
-/// ..., stopped after `steps` columns. A backend with `pivoted_factor(task, scratch)` has
-/// `pivoted_factor_scratch_bytes(rows, cols, T{})` too. Columns that hold a NaN or an Inf come last.
+/// Column-pivoted Householder QR (Businger, Golub 1965; LAPACK's geqp3): A P = Q R with |r_00| >= |r_11| >= ...,
+/// stopped after `steps` columns. Columns that hold a NaN or an Inf come last.
 template <class B, class T>
 struct PivotedFactor {
   DeviceMatrix<B, T> a;                                  // in: m x n; destroyed
@@ -152,28 +175,5 @@ struct PivotedFactor {
   double tolerance = 0;
   bool truncate = false;  // end at the rank
 };
-// and beside it `gather_columns(source, columns, target)`: column j of target := column columns[j] of source, where
-// source has that many; other columns of target stay.
-
-template <class Queue, class B, class T>
-Default reflect_panel(const Queue&, const ReflectPanel<B, T>&, const Scratch<B>&) {
-  return not_whole("reflect_panel");
-}
-template <class Queue, class B, class T>
-Default householder_panel(const Queue&, const HouseholderPanel<B, T>&) {
-  return not_whole("householder_panel");
-}
-template <class Queue, class B, class T>
-Default absorb(const Queue&, const Absorb<B, T>&) {
-  return not_whole("absorb");
-}
-template <class Queue, class B, class T>
-Default form_absorbed(const Queue&, const FormAbsorbed<B, T>&) {
-  return not_whole("form_absorbed");
-}
-template <class B, class T>
-Chains absorb_chains(B, T, Index, Index, bool, int) {
-  return {};
-}
 
 }  // namespace qrane::backend

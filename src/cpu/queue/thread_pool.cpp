@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include <qrane/error.hpp>
+
 namespace qrane::backend::cpu {
 
 namespace {
@@ -37,6 +39,10 @@ struct ThreadPool::State {
   std::exception_ptr error;
 
   std::vector<std::thread> workers;
+
+#ifndef NDEBUG
+  std::atomic<bool> in_use{false};
+#endif
 
   /// Takes items until none is left.
   void take(int worker) {
@@ -100,7 +106,27 @@ ThreadPool::~ThreadPool() {
 
 int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
 
+#ifndef NDEBUG
+/// One run at a time: a pool belongs to one context, and a context to one thread at a time.
+class ThreadPool::Use {
+ public:
+  explicit Use(std::atomic<bool>& in_use) : in_use_(in_use) {
+    detail::check(!in_use_.exchange(true), ErrorCode::invalid_argument,
+                  "one context is used by two threads at once; give each thread a context of its own");
+  }
+  ~Use() { in_use_.store(false); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  std::atomic<bool>& in_use_;
+};
+#endif
+
 void ThreadPool::run(Index count, Index operations, const std::function<void(Index, int)>& body) {
+#ifndef NDEBUG
+  const Use use(state_->in_use);
+#endif
   constexpr Index worth_a_thread = Index{1} << 15;
   if (count <= 1 || operations < 2 * worth_a_thread || state_->workers.empty()) {
     for (Index i = 0; i < count; ++i) body(i, 0);

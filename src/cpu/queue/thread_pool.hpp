@@ -40,6 +40,7 @@ class ThreadPool {
 
  private:
   struct State;
+  class Use;
   std::unique_ptr<State> state_;
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of a device's factorization within its limit, and the memory that fronts, R and Q lie in.
+// The plan of a device's factorization within its memory limit, and the memory of fronts, R and Q.
 //
-// The limit, FactorOptions' or what the device has free, is for all of a factorization's device memory: tables, values,
-// fronts, buffers, R. Where everything fits, fronts begin as soon as they can, R leaves for the host beside the next
-// rounds; it stays on the device, too, and with Q kept so do the fronts. Where it does not, they begin as late as they
-// may; where that is still too much, contribution blocks are staged (staging.hpp), R goes to the host when a front
-// ends, written there by the kernels if they reach it, and with Q kept the front goes with it.
+// The limit is that of FactorOptions or what the device has free. It covers all device memory of a factorization:
+// tables, values, fronts, buffers, R. There are three plans, tried in this order:
+//   1. Fronts begin as early as possible. R stays on the device, and so do the fronts if Q is kept.
+//   2. Without Q: fronts begin as late as possible, and their memory is used again.
+//   3. Contribution blocks are spilled to the host (plan/staging.hpp). R goes to the host when a front ends, written
+//      there by the kernels if they reach it; with Q kept the front is copied, too.
 #pragma once
 
 #include <algorithm>

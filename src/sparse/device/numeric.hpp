@@ -2,14 +2,14 @@
 // Numeric multifrontal QR on a device, S = Q R of the analyzed pattern: the rounds of front_rounds.hpp carried out by
 // the kernels of vocabulary/fronts.hpp. (Algorithm 980, sections 3.1-3.3.)
 //
-// Everything is queued at once; the host learns of ranks when all is done. R's rows leave for the host beside the next
-// rounds, as soon as enough of them are final, and stay here for solves (device_solve.hpp). With Q kept, fronts stay
-// apart in storage; it goes to the host when its panels are used there (factors.hpp).
+// All launches are queued at once; the host reads ranks at the end. Final rows of R are copied to the host while later
+// rounds run, and also stay on the device for solves (solve.hpp). With Q kept, fronts do not overlap in storage; Q is
+// copied to the host when it is used there (factors.hpp).
 //
-// In less memory than that, contribution blocks and finished fronts leave for the host (device_memory.hpp,
-// staging.hpp). Each front's numbers are the same bits.
+// If that does not fit, contribution blocks and finished fronts are spilled to the host (memory.hpp, plan/staging.hpp).
+// The numbers of each front are the same bits.
 //
-// Tables, plan and memory stay with the object: a second run with as many right-hand sides allocates nothing.
+// Tables, plan and memory are kept: a second run with as many right-hand sides allocates nothing.
 #pragma once
 
 #include <chrono>

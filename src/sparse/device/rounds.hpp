@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan's rounds on the queues of a device. Nothing waits for the host. Without a limit launches go by lanes
-// (front_lanes.hpp). Under one, urgent launches, those beside them, and copies are on queues of their own, the latter
-// one for each direction, and queues that follow each other say when a copy may begin and must be done: staging.hpp has
-// the order that its plans count on.
+// A plan's rounds on the queues of a device; nothing waits for the host. A plan that fits is launched by lanes
+// (plan/front_lanes.hpp). A staged plan has one queue for urgent launches, one for the others and one for the copies in
+// each direction; they follow each other in the order that plan/staging.hpp relies on.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +27,7 @@ class DeviceRounds {
     if (!memory.plan.staged()) lanes_.plan(symbolic, memory.plan, memory.panel, keep_q);
   }
 
-  /// run(), or the recording of it, which the device goes through without the host.
+  /// run(), or its recording, which the device replays without the host.
   Index run_recorded(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q) {
     ++runs_;
     if (is_recorded(tables)) {
@@ -37,7 +36,7 @@ class DeviceRounds {
     }
     return run(tables, memory, keep_q, [](Index) {});
   }
-  /// While the device is busy with a plan's second run: records it for those to come.
+  /// Records the run for later ones, while the device is busy with a plan's second run.
   void record(const DeviceTables<B, T>& tables, const DeviceMemory<B, T>& memory, bool keep_q) {
     if (runs_ < 2 || is_recorded(tables)) return;
     recording_ = lanes_.main().recorded([&](Queue& main) {

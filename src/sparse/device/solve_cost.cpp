@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "sparse/device/plan/solve_schedule.hpp"
+#include "tuning/defaults.hpp"
 
 namespace qrane::sparse {
 
@@ -20,21 +21,17 @@ UseCost::UseCost(Backend backend, const Symbolic& s, const std::vector<backend::
 
 UseSeconds UseCost::seconds(FactorUse use, Index cols, bool resident) const {
   if (backend_ == Backend::cpu) return {std::numeric_limits<double>::infinity(), 0};
-  // An H200 and one of its cores: pds_20, proxy_olesnik0, lp_nug20, dfl001 with 1 to 100 right-hand sides are met
-  // within a factor of two; OpenCL's are guesses. Launches in a row, bytes of factors read and right-hand sides'
-  // numbers multiplied by them
-  const double launch = backend_ == Backend::cuda ? 6e-6 : 3e-5, device_bytes = 1e12, device_flops = 2e12;
-  const double uses = 4, list = 1.5e-8, copied_bytes = 8e9, host_bytes = 1.2e10, host_flops = 1.5e10;
+  const tuning::SolveTuning t = tuning::solve_defaults(backend_);
   const bool through_q =
       use == FactorUse::apply || use == FactorUse::solve_transposed || (use == FactorUse::solve && with_q_);
   const double r_passes = use == FactorUse::apply ? 0 : use == FactorUse::solve && !with_q_ ? 4 : 1;
   const double n = static_cast<double>(cols), q = through_q ? 1 : 0;
-  const double numbers = r_passes * r_ + 2 * q * storage_, moved = lines_ * n * scalar_bytes_ / copied_bytes;
+  const double numbers = r_passes * r_ + 2 * q * storage_, moved = lines_ * n * scalar_bytes_ / t.copied_bytes;
   UseSeconds s;
-  s.device = 2 * launch * (r_passes * r_rounds_ + q * q_rounds_) + numbers * scalar_bytes_ / device_bytes +
-             2 * n * numbers / device_flops + list * lists_ / uses + (resident ? 0 : moved);
-  s.host = numbers * scalar_bytes_ / host_bytes + 2 * n * numbers / host_flops + (resident ? moved : 0) +
-           q * storage_ * scalar_bytes_ / copied_bytes / uses;
+  s.device = 2 * t.launch_seconds * (r_passes * r_rounds_ + q * q_rounds_) + numbers * scalar_bytes_ / t.device_bytes +
+             2 * n * numbers / t.device_flops + t.list_seconds * lists_ / t.uses + (resident ? 0 : moved);
+  s.host = numbers * scalar_bytes_ / t.host_bytes + 2 * n * numbers / t.host_flops + (resident ? moved : 0) +
+           q * storage_ * scalar_bytes_ / t.copied_bytes / t.uses;
   return s;
 }
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random sequences of factorizations, updates and solves, compared with fresh factorizations. A failing sequence is
+// shrunk and printed. QRANE_TEST_SEED=N plays the sequence of that seed alone.
+#include <cstdlib>
+
+#include "random_calls/play.hpp"
+#include "support/small_run.hpp"
+
+namespace qrane::test {
+namespace {
+
+template <class Where>
+class RandomCalls : public BackendTest<Where> {};
+TYPED_TEST_SUITE(RandomCalls, Everywhere, Names);
+
+TYPED_TEST(RandomCalls, AgreeWithFreshFactorizations) {
+  using T = typename TypeParam::Scalar;
+  const Context& context = this->context();
+  const auto outcome = [&](const Sequence& s) { return Player<T>(context, s).play(); };
+  const char* const named = std::getenv("QRANE_TEST_SEED");
+  const std::uint32_t first = named ? static_cast<std::uint32_t>(std::strtoul(named, nullptr, 10)) : 1;
+  const std::uint32_t count = named ? 1 : small_run() ? (this->thorough ? 300 : 20) : 20000;
+  int failures = 0;
+  for (std::uint32_t seed = first; seed < first + count && failures < 5; ++seed) {
+    const Sequence drawn = draw(seed);
+    if (outcome(drawn).empty()) continue;
+    ++failures;
+    const Sequence simple = shrunk(drawn, [&](const Sequence& s) { return !outcome(s).empty(); });
+    ADD_FAILURE() << outcome(simple) << "\nin " << simple.text() << "drawn as " << drawn.text();
+  }
+}
+
+}  // namespace
+}  // namespace qrane::test
