@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // src/<backend>/whole.hpp lists what a backend does whole: each operation there is the backend's own overload, and no
 // other optional operation is. So a renamed kernel or task cannot fall back to the default unseen.
+#include <array>
 #include <fstream>
 #include <map>
 #include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -28,7 +30,7 @@ constexpr bool own = !std::is_same_v<Result, Default>;
 
 /// What a call of each optional operation finds for one backend and scalar.
 template <class B, class T>
-std::map<std::string, bool> calls() {
+constexpr auto calls() {
   using Queue = const typename B::Queue&;
   using Wide = const DeviceMatrix<B, double>&;
   using Mat = const DeviceMatrix<B, T>&;
@@ -54,7 +56,7 @@ std::map<std::string, bool> calls() {
   using HouseholderTask = HouseholderPanel<B, T>;
   using AbsorbTask = Absorb<B, T>;
   using FormTask = FormAbsorbed<B, T>;
-  return {
+  return std::to_array<std::pair<std::string_view, bool>>({
       OWN(solve_wide, std::declval<Wide>(), std::declval<Wide>(), std::declval<Wide>()),
       OWN(multiply_full, std::declval<Mat>(), std::declval<Wide>(), std::declval<Mat>()),
       OWN(factor_small, TASK(FactorTask)),
@@ -76,7 +78,7 @@ std::map<std::string, bool> calls() {
       OWN(robust_pca_step, TASK(StepTask), std::declval<Room>()),
       OWN(robust_pca_verdict, TASK(Verdict)),
       OWN(update_fronts_pair, TASK(FrontsOf), TASK(Updates)),
-  };
+  });
 #undef OWN
 #undef TASK
 }
@@ -103,9 +105,9 @@ const std::map<std::string, std::string> about = {{"absorb_chains", "absorb"},
 template <class B>
 void holds_to_its_list() {
   std::set<std::string> found;
-  const std::map<std::string, bool> in_float = calls<B, float>(), in_double = calls<B, double>();
-  for (const auto& [name, is_own] : in_float)
-    if (is_own || in_double.at(name)) found.insert(name);
+  for (const auto& list : {calls<B, float>(), calls<B, double>()})
+    for (const auto& [name, is_own] : list)
+      if (is_own) found.emplace(name);
   std::set<std::string> listed;
   for (const std::string& name : declared(B::name)) {
     const auto known = about.find(name);
