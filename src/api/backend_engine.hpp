@@ -350,7 +350,7 @@ class BackendEngine : public Engine {
   }
   void load_tuning() override { set_tuning(tuning::load(this->info(), limits(4), limits(8))); }
   int host_threads() const override {
-    if constexpr (requires { core_.queue.threads(); })
+    if constexpr (std::is_same_v<B, backend::Cpu>)
       return core_.queue.threads();
     else
       return backend::cpu::available_cores();
