@@ -31,7 +31,10 @@ const Context& context() {
 Matrix<double> some(Index rows, Index cols, double phase = 0) {
   auto a = Matrix<double>::host(rows, cols);
   for (Index j = 0; j < cols; ++j)
-    for (Index i = 0; i < rows; ++i) a(i, j) = std::sin(1.0 + 2.3 * static_cast<double>(i + 20 * j) + phase);
+    for (Index i = 0; i < rows; ++i) {
+      const auto k = static_cast<double>(i + 20 * j + 1);
+      a(i, j) = std::sin(1.3 * k * k + phase);  // without the square the rank would be 2
+    }
   return a;
 }
 

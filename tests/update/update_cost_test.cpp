@@ -61,7 +61,7 @@ TEST(UpdateCost, EveryMethodIsPricedOrSaysWhyNot) {
                 const bool out = change == Change::delete_rows || change == Change::delete_columns;
                 if (out && p > (change == Change::delete_rows ? m : n)) continue;
                 const auto all = update::candidates(profile(backend), shape(change, form, m, n, 0, p, lent));
-                ASSERT_EQ(all.size(), 6u);
+                ASSERT_EQ(all.size(), 4u);
                 bool legal = true;
                 double last = 0;
                 for (const UpdateCandidate& c : all) {
