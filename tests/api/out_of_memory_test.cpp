@@ -96,7 +96,7 @@ TEST(OutOfMemory, Updates) {
     fail_each([&](const Context& context) {
       Options options;
       options.q = form;
-      auto f = qr<double>(context, a.view(), options);
+      auto f = updatable_qr<double>(context, a.view(), options);
       const auto tried = [&](auto change) {
         const Index rows = f.rows(), cols = f.cols();
         try {

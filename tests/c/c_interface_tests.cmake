@@ -5,6 +5,7 @@ foreach(name c_interface_test c_interface_device_test c_interface_batch_test c_i
   add_executable(${name} c/${name}.c)
   set_target_properties(${name} PROPERTIES C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE qrane_internal m)
 endforeach()
 target_compile_definitions(c_interface_batch_test PRIVATE QRANE_TEST_CUDA=$<BOOL:${QRANE_WITH_CUDA}>)

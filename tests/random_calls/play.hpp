@@ -53,7 +53,7 @@ class Player {
       a_ = filled<T>(sequence_.fill, sequence_.rows, sequence_.cols, sequence_.seed);
       Options options;
       options.q = sequence_.form;
-      f_.emplace(qr<T>(context_, a_.view(), options));
+      f_.emplace(updatable_qr<T>(context_, a_.view(), options));
       started_anew();
       if (sequence_.attached) {
         b_ = random_normal<T>(a_.rows, 2, sequence_.seed + 1);
@@ -73,6 +73,7 @@ class Player {
 
  private:
   using W = Wide<T>;
+  using View = MatrixView<const T>;
 
   void started_anew() {
     updates_ = 0;
@@ -100,20 +101,20 @@ class Player {
       case Kind::insert_rows: {
         const Index p = at_most(call.p % 50, std::max<Index>(tallest - m, 0)), k = most(call.k, m);
         const Dense<T> u = filled<T>(call.fill, p, n, seed), e = random_normal<T>(p, b_.cols, seed + 5);
-        return update(with_rows(a_, k, u), attached() ? with_rows(b_, k, e) : b_, call, [&](const auto& options) {
-          return f_->insert_rows(k, u.view(), attached() ? e.view() : MatrixView<const T>{}, options);
-        });
+        return update(with_rows(a_, k, u), attached() ? with_rows(b_, k, e) : b_, call,
+                      [&](const auto& options, View updated) {
+                        return f_->insert_rows(k, u.view(), attached() ? e.view() : View{}, options, updated);
+                      });
       }
       case Kind::delete_rows: {
         const Index p = at_most(call.p, m), k = most(call.k, m - p);
         removed_ = rows_of(a_, k, p, n);
         removed_b_ = attached() ? rows_of(b_, k, p, b_.cols) : Dense<T>();
-        return update(without_rows(a_, k, p), attached() ? without_rows(b_, k, p) : b_, call, [&](const auto& options) {
-          auto with_removed = options;
-          with_removed.removed = removed_.view();
-          if (attached()) with_removed.removed_b = removed_b_.view();
-          return f_->delete_rows(k, p, with_removed);
-        });
+        return update(without_rows(a_, k, p), attached() ? without_rows(b_, k, p) : b_, call,
+                      [&](const auto& options, View updated) {
+                        return f_->delete_rows(k, p, removed_.view(), attached() ? removed_b_.view() : View{}, options,
+                                               updated);
+                      });
       }
       case Kind::insert_columns: {
         const Index p = at_most(call.p % 50, std::max<Index>(widest - n, 0)), k = most(call.k, n);
@@ -122,15 +123,16 @@ class Player {
         scale_.insert(scale_.begin() + k, static_cast<std::size_t>(p), W(0));
         return update(
             with_columns(a_, k, u), b_, call,
-            [&](const auto& options) { return f_->insert_columns(k, u.view(), options); }, before);
+            [&](const auto& options, View updated) { return f_->insert_columns(k, u.view(), options, updated); },
+            before);
       }
       case Kind::delete_columns: {
         const Index p = at_most(call.p, n), k = most(call.k, n - p);
         const auto before = scale_;
         scale_.erase(scale_.begin() + k, scale_.begin() + k + p);
         return update(
-            without_columns(a_, k, p), b_, call, [&](const auto& options) { return f_->delete_columns(k, p, options); },
-            before);
+            without_columns(a_, k, p), b_, call,
+            [&](const auto& options, View updated) { return f_->delete_columns(k, p, options, updated); }, before);
       }
       case Kind::rank_k: {
         const Index p = at_most(call.p % 10, 9);
@@ -147,7 +149,8 @@ class Player {
         }
         return update(
             std::move(next), b_, call,
-            [&](const auto& options) { return f_->rank_k_update(u.view(), v.view(), options); }, before);
+            [&](const auto& options, View updated) { return f_->rank_k_update(u.view(), v.view(), options, updated); },
+            before);
       }
       case Kind::refactor:
         a_ = filled<T>(call.fill, m, n, seed);
@@ -164,11 +167,11 @@ class Player {
   template <class Update>
   std::string update(Dense<T> next, Dense<T> next_b, const Call& call, Update change,
                      std::optional<std::vector<W>> before = {}) {
-    UpdateOptions<T> options;
+    UpdateOptions options;
     options.method = call.method;
-    if (call.lends || sequence_.form == QForm::none) options.updated = next.view();
+    const View updated = call.lends || sequence_.form == QForm::none ? next.view() : View{};
     try {
-      const UpdateReport report = change(options);
+      const UpdateReport report = change(options, updated);
       if (report.refused) {
         if (before) scale_ = *before;
         return sequence_.form == QForm::none ? "" : "an update with Q was refused";
@@ -289,7 +292,7 @@ class Player {
   const Context& context_;
   const Sequence& sequence_;
   Dense<T> a_, b_, removed_, removed_b_;
-  std::optional<QR<T>> f_;
+  std::optional<UpdatableQR<T>> f_;
   int updates_ = 0;
   std::vector<W> scale_;  // of every column: its largest norm since the last factorization
 };

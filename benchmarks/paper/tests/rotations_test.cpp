@@ -40,7 +40,7 @@ using KernelTypes = testing::Types<std::tuple<Tested, float>, std::tuple<Tested,
 
 }  // namespace qrane::backend::test
 
-#include "kernels_fixture.hpp"
+#include "vocabulary/kernels_fixture.hpp"
 
 namespace qrane::backend::test {
 
