@@ -5,6 +5,7 @@
 #pragma once
 
 #include "cuda/collectives/triangle.cuh"
+#include "cuda/reach.hpp"
 
 namespace qrane::backend::cuda::reflect {
 
