@@ -87,7 +87,12 @@ TYPED_TEST(Threads, EachWithItsContextGetsWhatOneAloneGets) {
     const Context mine(on(TypeParam::backend));
     got[static_cast<std::size_t>(i)] = everything(mine, static_cast<std::uint64_t>(1 + i % 2));
   });
-  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], expected[i % 2]) << "thread " << i;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].size(), expected[i % 2].size()) << "thread " << i;
+    const auto [mine, others] = std::mismatch(got[i].begin(), got[i].end(), expected[i % 2].begin());
+    EXPECT_TRUE(mine == got[i].end()) << "thread " << i << ", number " << mine - got[i].begin() << " of "
+                                      << got[i].size() << ": " << *mine << " where alone it is " << *others;
+  }
 }
 
 TYPED_TEST(Threads, ContextsComeAndGoWhileOthersWork) {

@@ -3,6 +3,7 @@
 if(TARGET qrane_command)
   qrane_add_test(cli_parts_test SOURCES cli/cli_test.cpp LIBRARIES qrane_cli_parts)
   add_library(qrane_test_other_core MODULE support/other_core.c)
+  set_target_properties(qrane_test_other_core PROPERTIES C_VISIBILITY_PRESET default)
   # The tests read results with NumPy. Debian's own Python first: it is the one that has the packages of packages.txt.
   foreach(python /usr/bin/python3 python3)
     execute_process(COMMAND ${python} -c "import numpy" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
@@ -30,6 +31,7 @@ if(TARGET qrane_command)
   # Failing allocations, some of them; all with QRANE_TEST_FULL=1. Sanitizers have an allocator of their own.
   if(NOT QRANE_SANITIZE)
     add_library(fail_allocations MODULE support/fail_allocations.c)
+    set_target_properties(fail_allocations PROPERTIES C_VISIBILITY_PRESET default)  # it stands in for the C library
     target_link_libraries(fail_allocations PRIVATE ${CMAKE_DL_LIBS} qrane_warnings)
     add_test(NAME fail_allocations COMMAND ${QRANE_TEST_PYTHON} -B ${PROJECT_SOURCE_DIR}/tools/fail-allocations
       $<TARGET_FILE:qrane_command> $<TARGET_FILE:fail_allocations> --test)

@@ -77,6 +77,7 @@ class Player {
 
   void started_anew() {
     updates_ = 0;
+    tainted_ = false;
     scale_.assign(static_cast<std::size_t>(a_.cols), 0);
     grow_scale();
   }
@@ -178,7 +179,9 @@ class Player {
       }
     } catch (const Error& error) {
       if (before) scale_ = *before;
-      const bool may_refuse = call.method != UpdateMethod::automatic &&
+      // without Q columns cannot enter beside attached right-hand sides, and an empty matrix cannot be given
+      const bool cannot = sequence_.form == QForm::none && (attached() || next.values.empty());
+      const bool may_refuse = (cannot || call.method != UpdateMethod::automatic) &&
                               (error.code() == ErrorCode::unavailable || error.code() == ErrorCode::invalid_argument);
       return may_refuse ? "" : std::string("it threw: ") + error.what();
     }
@@ -190,10 +193,11 @@ class Player {
   }
 
   bool attached() const { return b_.cols > 0; }
-  bool finite() const {
-    for (const W s : scale_)
-      if (!std::isfinite(s)) return false;
-    return all_finite(a_);
+  /// A NaN that has been in the matrix stays in Q and R when its row or column leaves, until the next refactor.
+  bool finite() {
+    for (const W s : scale_) tainted_ = tainted_ || !std::isfinite(s);
+    tainted_ = tainted_ || !all_finite(a_);
+    return !tainted_;
   }
   /// Of one factorization, per update; sizes may have been larger before.
   W unit() const { return static_cast<W>((1 + updates_) * 30 * 90 * unit_roundoff<T>); }
@@ -292,6 +296,7 @@ class Player {
   const Context& context_;
   const Sequence& sequence_;
   Dense<T> a_, b_, removed_, removed_b_;
+  bool tainted_ = false;
   std::optional<UpdatableQR<T>> f_;
   int updates_ = 0;
   std::vector<W> scale_;  // of every column: its largest norm since the last factorization

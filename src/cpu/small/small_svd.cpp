@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include <qrane/error.hpp>
 
+#include "cpu/queue/blas.hpp"
 #include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu {
@@ -88,6 +90,10 @@ void form_product(const SmallSvd<Cpu>& task) {
 void small_svd(const Queue& queue, const SmallSvd<Cpu>& task) {
   const Index n = task.r.rows;
   if (queue.skip() || n == 0) return;
+  // its bits must not depend on what other contexts do to the library's threads, which are the process's
+  constexpr Index widest_alone = 512;
+  std::optional<blas::SingleThread> single;
+  if (n <= widest_alone) single.emplace();
   Values a(place(0, n, n));
   double most = 0;
   bool finite = true;
