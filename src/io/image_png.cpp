@@ -3,6 +3,8 @@
 #include <png.h>
 
 #include <csetjmp>
+#include <cstring>
+#include <new>
 
 #include <io/file_error.hpp>
 #include <io/image_codecs.hpp>
