@@ -99,7 +99,7 @@ struct Plan {
 
   /// Some lines for people: algorithm and why, tuned parameters, tree, block sizes, workspace, predicted flops and
   /// bytes.
-  std::string explain() const;
+  QRANE_API std::string explain() const;
 };
 
 struct Determinant {

@@ -7,8 +7,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include <qrane/error.hpp>
+
+#include "cpu/queue/blas.hpp"
 
 namespace qrane::dense {
 
@@ -185,6 +188,8 @@ HostSvd host_svd(HostMatrix a, bool vectors) {
     r.vt = HostMatrix(k, n);
   }
   if (k == 0) return r;
+  std::optional<backend::cpu::blas::SingleThread> single;  // a small one has the same bits beside other contexts
+  if (k <= 512) single.emplace();
   if (has_nan_or_inf(a)) {
     std::fill(r.s.begin(), r.s.end(), nan_value);
     std::fill(r.u.data.begin(), r.u.data.end(), nan_value);

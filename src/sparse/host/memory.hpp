@@ -161,8 +161,10 @@ template <class T>
 class Stack {
  public:
   Stack() = default;
-  /// Throws std::bad_alloc.
-  explicit Stack(Index capacity) : owned_(allocate_aligned(capacity * static_cast<Index>(sizeof(T)))) {
+  /// Throws std::bad_alloc. One without room has no memory of its own.
+  explicit Stack(Index capacity) {
+    if (capacity == 0) return;
+    owned_ = allocate_aligned(capacity * static_cast<Index>(sizeof(T)));
     if (!owned_) throw std::bad_alloc();
     lend(reinterpret_cast<T*>(owned_.get()), capacity);
   }
