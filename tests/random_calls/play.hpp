@@ -77,11 +77,13 @@ class Player {
 
   void started_anew() {
     updates_ = 0;
+    widest_ = 0;
     tainted_ = false;
     scale_.assign(static_cast<std::size_t>(a_.cols), 0);
     grow_scale();
   }
   void grow_scale() {
+    widest_ = std::max(widest_, std::min(a_.rows, a_.cols));
     for (Index j = 0; j < a_.cols; ++j) {
       W& s = scale_[static_cast<std::size_t>(j)];
       s = std::max(s, norm_of(a_, j));
@@ -200,7 +202,7 @@ class Player {
     return !tainted_;
   }
   /// Of one factorization, per update; sizes may have been larger before.
-  W unit() const { return static_cast<W>((1 + updates_) * 30 * 90 * unit_roundoff<T>); }
+  W unit() const { return static_cast<W>((1 + updates_) * 30 * (10 + widest_) * unit_roundoff<T>); }
 
   std::string compare() {
     const Index m = a_.rows, n = a_.cols, k = std::min(m, n);
@@ -310,6 +312,7 @@ class Player {
   bool tainted_ = false;
   std::optional<UpdatableQR<T>> f_;
   int updates_ = 0;
+  Index widest_ = 0;      // min(m, n), since the last factorization
   std::vector<W> scale_;  // of every column: its largest norm since the last factorization
 };
 
