@@ -116,7 +116,6 @@ class NumericTasks {
   /// Nothing else is in the region yet, so that stacks are where they were last time.
   void lend_stacks() {
     const Index elements = plan_.stack_elements;
-    for (NumericWorker<T>& worker : n_.workers_) worker.cb_stack.lend(nullptr, 0);  // where room ends, none is given back
     for (NumericWorker<T>& worker : n_.workers_)
       worker.cb_stack.lend(elements > 0 ? n_.region_.template take<T>(elements, true) : nullptr, elements);
   }
