@@ -56,7 +56,7 @@ class QRANE_API UpdatableQR : public QR<T> {
   void time_updates(bool on);
 
   /// From now on d = Qᵀb and the residual norms of b's columns (m x nrhs) are updated too. QForm::none needs `a`, the
-  /// matrix as it is, which is only read during the call. An empty b ends it.
+  /// matrix as it is, which is only read during the call. An empty b ends it, and with QForm::none so does refactor.
   void attach(MatrixView<const T> b, MatrixView<const T> a = {});
   using QR<T>::solve;
   /// Least-squares solution for the attached right-hand sides. Error{unavailable} where none are attached.

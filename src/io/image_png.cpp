@@ -3,6 +3,8 @@
 #include <png.h>
 
 #include <csetjmp>
+#include <cstring>
+#include <new>
 
 #include <io/file_error.hpp>
 #include <io/image_codecs.hpp>
@@ -15,6 +17,11 @@ constexpr png_alloc_size_t most_chunk_bytes = 1 << 20;
 
 struct Errors {
   char words[128] = "";
+
+  /// The library has no codes: its own words ("Out of memory", "insufficient memory"), and those of append().
+  void throw_if_memory() const {
+    if (std::strstr(words, "memory") != nullptr) throw std::bad_alloc();
+  }
 };
 
 [[noreturn]] void on_error(png_structp png, png_const_charp message) {
@@ -119,12 +126,16 @@ Image decode_png(const std::string& name, std::span<const std::uint8_t> bytes) {
   Image image;
   Reader reader;
   if (reader.info == nullptr) throw std::bad_alloc();
-  if (!reader.begin(source, image)) fail(name, "not a PNG image that can be read (", reader.errors.words, ")");
+  if (!reader.begin(source, image)) {
+    reader.errors.throw_if_memory();
+    fail(name, "not a PNG image that can be read (", reader.errors.words, ")");
+  }
   check_image_size(name, image.width, image.height);
   const std::size_t stride = static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.channels);
   if (png_get_rowbytes(reader.png, reader.info) != stride) fail(name, "a PNG image of an unknown kind");
   image.pixels.resize(stride * static_cast<std::size_t>(image.height));
   if (!reader.rows(image.pixels.data(), stride, image.height)) {
+    reader.errors.throw_if_memory();
     fail(name, "not a PNG image that can be read (", reader.errors.words, ")");
   }
   return image;
@@ -135,6 +146,7 @@ std::string encode_png(const std::string& name, int width, int height, int chann
   Writer writer;
   if (writer.info == nullptr) throw std::bad_alloc();
   if (!writer.write(bytes, width, height, channels, pixels)) {
+    writer.errors.throw_if_memory();
     fail(name, "cannot encode a PNG of ", width, " x ", height, " pixels (", writer.errors.words, ")");
   }
   return {bytes.begin(), bytes.end()};

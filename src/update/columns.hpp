@@ -93,7 +93,7 @@ void insert_columns_by(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatri
   const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, p),
                            in_q = tools.scratch.template matrix<T>(c, p);
   store.scatter(u, s);
-  const Complement<B, T> rest = complement(tools, store.order, store.order, store.q(), s, in_q, false, store.m - c);
+  const Complement<B, T> rest = complement(tools, store.order, store.q(), s, in_q, false, store.m - c);
   const Index found = rest.l.rows, positions = c + found;
   store.reserve_q(extent, positions);
   const DeviceMatrix<B, T> m = store.next_r(positions, n + store.nrhs), q = store.q_view(extent, positions);

@@ -3,7 +3,7 @@
 //
 // Two steps of block Gram-Schmidt give C and S = U - Q C with what is left of Q in S at rounding of U ("twice is
 // enough": Giraud, Langou, Rozložník, van den Eshof, Numer. Math. 2005). S = Z L by QR. Where S has columns near
-// rounding, Z's directions may point into Q again, or into rows that are not A's; then Z is made orthogonal again, and
+// rounding, Z's directions may point into Q again; then Z is made orthogonal again, and
 // columns of which nothing is left (those of U in the range of Q: rank that A loses, or does not gain) are replaced by
 // random ones. Then L is ZᵀS. In the common case that is five passes over Q and one number that the host waits for.
 #pragma once
@@ -79,11 +79,10 @@ std::vector<T> orthonormalize(Tools<B, T>& tools, const RowOrder& order, const D
 }  // namespace detail
 
 /// s: U on entry (physical rows), destroyed. c: positions x p; on entry QᵀU where `known`. Z has room for no more than
-/// `room` columns; where it takes others than those of U, they are zero outside the rows of `fresh`.
+/// `room` columns.
 template <class B, class T>
-Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const RowOrder& fresh,
-                            const DeviceMatrix<B, T>& q, const DeviceMatrix<B, T>& s, const DeviceMatrix<B, T>& c,
-                            bool known, Index room) {
+Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const DeviceMatrix<B, T>& q,
+                            const DeviceMatrix<B, T>& s, const DeviceMatrix<B, T>& c, bool known, Index room) {
   auto& queue = tools.queue;
   const Index p = s.cols, found = std::min(p, room);
   Complement<B, T> out{tools.scratch.template matrix<T>(s.rows, found), tools.scratch.template matrix<T>(found, p)};
@@ -107,7 +106,7 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
   if (found == p)
     detail::orthonormalize(tools, order, s, z, false);
   else  // the whole of what is orthogonal to Q, whichever part of it U needs
-    for (Index j = 0; j < found; ++j) detail::randomize(tools, fresh, z.columns(j, 1), seed++);
+    for (Index j = 0; j < found; ++j) detail::randomize(tools, order, z.columns(j, 1), seed++);
   double before = 1e300;
   for (int step = 0; step < most_steps; ++step) {
     const double off = detail::offset(tools, q, z, y);
@@ -127,7 +126,7 @@ Complement<B, T> complement(Tools<B, T>& tools, const RowOrder& order, const Row
     bool replaced = false;
     for (Index j = 0; j < found; ++j) {
       if (std::abs(static_cast<double>(left[static_cast<std::size_t>(j)])) > 16 * u) continue;
-      detail::randomize(tools, fresh, rest.columns(j, 1), seed++);
+      detail::randomize(tools, order, rest.columns(j, 1), seed++);
       replaced = true;
     }
     if (!replaced) continue;

@@ -23,7 +23,7 @@ void rank_k_update(Tools<B, T>& tools, Store<B, T>& store, const DeviceMatrix<B,
   const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, p),
                            in_q = tools.scratch.template matrix<T>(c, p);
   store.scatter(u, s);
-  const Complement<B, T> rest = complement(tools, store.order, store.order, store.q(), s, in_q, false, store.m - c);
+  const Complement<B, T> rest = complement(tools, store.order, store.q(), s, in_q, false, store.m - c);
   const Index found = rest.l.rows, rows = c + found, carry = std::min(p, rows), cols = rows - carry;
   store.reserve_q(extent, rows);
   const DeviceMatrix<B, T> m = store.next_r(rows, width), q = store.q_view(extent, rows);

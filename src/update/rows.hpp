@@ -6,8 +6,9 @@
 //
 // Out, with Q: the unit vectors E of the rows are Q W + Z L, W = Q(rows, :)ᵀ (complement.hpp), and [W; L] has
 // orthonormal columns, so that the chain up leaves ±I of it: what is left of X = [Q Z] beside its first p columns, ±E,
-// is zero in the rows. Of more rows than Q has columns, Q(rows, :) = Y T, the combinations E Y are taken for E: what is
-// orthogonal to them among the rows has nothing to do with Q. Without Q: rows_without_q.hpp.
+// is zero in the rows. More rows than Q has columns are brought down to as many first: Q(rows, :) = Y T, and turning
+// these rows of [A b] by [Y Y']ᵀ leaves T in Q's first ones and zeros in the others, which just go. Without Q:
+// rows_without_q.hpp.
 #pragma once
 
 #include <cmath>
@@ -123,6 +124,62 @@ void remove_all_rows(Tools<B, T>& tools, Store<B, T>& store) {
   store.order = RowOrder(0);
 }
 
+/// Rows k .. k+p-1, more than Q has columns, brought down to rows k .. k+c-1 of a matrix with as many rows fewer.
+/// Undone unless kept.
+template <class B, class T>
+class Condensed {
+ public:
+  Condensed(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p)
+      : store_(store), order_(store.order), gone_(store.order.runs(k, p)), p_(p), c_(store.positions()) {
+    auto& queue = tools.queue;
+    q_ = tools.scratch.template matrix<T>(p, c_);
+    b_ = tools.scratch.template matrix<T>(p, store.nrhs);
+    const DeviceMatrix<B, T> turned = tools.scratch.template matrix<T>(p, store.nrhs);
+    const DeviceMatrix<B, T> triangle = tools.scratch.template matrix<T>(c_, c_);
+    auto& f = tools.factorization(p, c_, QForm::implicit);
+    RowOrder order = order_;
+    order.erase(k + c_, p - c_);
+    copy_runs<B, T>(queue, store.q(), gone_, q_, false);
+    f.run(q_);
+    copy(queue, f.r_source(), triangle, Part::upper);
+    if (store.nrhs > 0) {
+      copy_runs<B, T>(queue, store.b(), gone_, b_, false);
+      copy(queue, b_, turned, Part::all);
+      f.apply(Op::transpose, turned);
+    }
+    const std::vector<Run> left = order_.runs(k, c_);
+    store.zero(store.q(), gone_);
+    copy_runs<B, T>(queue, store.q(), left, triangle, true);
+    if (store.nrhs > 0) {
+      store.zero(store.b(), gone_);
+      copy_runs<B, T>(queue, store.b(), left, turned, true);
+    }
+    store.order = std::move(order);
+    store.m -= p - c_;
+  }
+  ~Condensed() {
+    if (kept_) return;
+    store_.order = std::move(order_);
+    store_.m += p_ - c_;
+    try {
+      copy_runs<B, T>(store_.queue, store_.q(), gone_, q_, true);
+      if (b_.cols > 0) copy_runs<B, T>(store_.queue, store_.b(), gone_, b_, true);
+    } catch (...) {  // what failed first is on its way to the caller
+    }
+  }
+  Condensed(const Condensed&) = delete;
+  Condensed& operator=(const Condensed&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  Store<B, T>& store_;
+  RowOrder order_;
+  std::vector<Run> gone_;
+  Index p_, c_;
+  DeviceMatrix<B, T> q_, b_;  // what was in the rows
+  bool kept_ = false;
+};
+
 /// What chains for rows going out are scaled by. Their columns have length 1, near which roots are rounded down more
 /// often than up; reflections made from those would lengthen what they are applied to, a little each time.
 template <class T>
@@ -136,34 +193,27 @@ void delete_rows_by(Tools<B, T>& tools, Store<B, T>& store, Index k, Index p, Tu
   auto& queue = tools.queue;
   if (p == store.m) return remove_all_rows(tools, store);
   const Index n = store.n, c = store.positions(), extent = store.order.extent(), width = n + store.nrhs;
+  if (c > 0 && p > c) {
+    Condensed<B, T> condensed(tools, store, k, p);
+    delete_rows_by(tools, store, k, c, turn);
+    condensed.keep();
+    return;
+  }
   const std::vector<Run> gone = store.order.runs(k, p);
   RowOrder order = store.order;
   order.erase(k, p);
   if (c > 0) {
-    const Index carry = std::min(p, c), room = store.m - c - (p - carry);
+    const Index carry = p, room = store.m - c;
     const DeviceMatrix<B, T> w = tools.scratch.template matrix<T>(c, carry);
     const DeviceMatrix<B, T> s = tools.scratch.template matrix<T>(extent, carry);
     fill(queue, s, T(0), T(0));
-    if (p > c) {
-      const DeviceMatrix<B, T> rows = tools.scratch.template matrix<T>(p, c),
-                               y = tools.scratch.template matrix<T>(p, c);
-      const DeviceMatrix<B, T> triangle = tools.scratch.template matrix<T>(c, c);
-      copy_runs<B, T>(queue, store.q(), gone, rows, false);
-      auto& f = tools.factorization(p, c, QForm::implicit);
-      f.run(rows);
-      f.form(y);
-      copy(queue, f.r_source(), triangle, Part::upper);
-      transpose(queue, triangle, w);
-      copy_runs<B, T>(queue, s, gone, y, true);
-    } else {
-      Index at = 0;
-      for (const Run& run : gone) {
-        transpose(queue, store.q().block(run.first, 0, run.count, c), w.columns(at, run.count));
-        fill(queue, s.block(run.first, at, run.count, run.count), T(0), T(1));
-        at += run.count;
-      }
+    Index at = 0;
+    for (const Run& run : gone) {
+      transpose(queue, store.q().block(run.first, 0, run.count, c), w.columns(at, run.count));
+      fill(queue, s.block(run.first, at, run.count, run.count), T(0), T(1));
+      at += run.count;
     }
-    const Complement<B, T> e = complement(tools, store.order, p > c ? order : store.order, store.q(), s, w, true, room);
+    const Complement<B, T> e = complement(tools, store.order, store.q(), s, w, true, room);
     const Index found = e.l.rows, kept = c + found - carry;
     store.reserve_q(extent, c + found);
     const DeviceMatrix<B, T> g = tools.scratch.template matrix<T>(c + found, carry);
