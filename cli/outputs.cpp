@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <io/input_file.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <io/partial_file.hpp>
 
 #include "tuning/table.hpp"

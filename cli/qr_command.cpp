@@ -10,7 +10,7 @@
 #include <cli/outputs.hpp>
 #include <cli/pivoted.hpp>
 #include <cli/sparse.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/qr.hpp>
 
 namespace qrane::cli {

@@ -8,8 +8,8 @@
 #include <cli/flops_bar.hpp>
 #include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
-#include <io/matrix_file.hpp>
-#include <io/matrix_market.hpp>
+#include <io/matrices/matrix_file.hpp>
+#include <io/matrices/matrix_market.hpp>
 #include <qrane/sparse_qr.hpp>
 
 namespace qrane::cli {

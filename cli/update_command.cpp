@@ -10,7 +10,7 @@
 #include <cli/common.hpp>
 #include <cli/measures.hpp>
 #include <cli/outputs.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/updatable_qr.hpp>
 
 namespace qrane::cli {

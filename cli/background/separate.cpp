@@ -7,7 +7,7 @@
 #include <cli/background/mask.hpp>
 #include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
-#include <io/image.hpp>
+#include <io/images/image.hpp>
 
 namespace qrane::cli {
 namespace {

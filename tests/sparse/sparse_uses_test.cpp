@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/sparse_qr.hpp>
 
 #include "support/backends.hpp"
