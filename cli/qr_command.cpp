@@ -82,13 +82,13 @@ Json report(const Words& say, const QrOptions& options, Mode mode, const Context
             const Factored<T>& result) {
   const Plan& plan = result.f.plan();
   const double gflops = result.seconds > 0 ? plan.flops / result.seconds * 1e-9 : 0;
-  const bool fell_back = result.f.fell_back();
+  const auto [answered, fell_back] = guard_report(result.f);
   say("matrix         ", options.a, ": ", shape(plan.rows, plan.cols));
   say("device         ", describe_line(context, precision));
-  const std::string stage = to_string(result.f.stage());
+  const std::string stage = to_string(answered);
   say("algorithm      ", to_string(plan.algorithm),
       fell_back                            ? " (the guard handed this matrix to the Householder tree)"
-      : result.f.stage() != Stage::planned ? " (" + stage + ")"
+      : answered != Stage::planned ? " (" + stage + ")"
                                            : "");
   say("time           ", brief(result.seconds), " s, ", brief(gflops),
       " GFLOP/s  (the first time, with set-up: ", brief(result.first_seconds), " s)");

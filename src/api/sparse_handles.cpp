@@ -21,11 +21,12 @@ constexpr std::array<std::pair<Ordering, const char*>, 6> ordering_names{{{Order
 constexpr std::array<std::pair<Processor, const char*>, 3> processor_names{
     {{Processor::automatic, "automatic"}, {Processor::cpu, "cpu"}, {Processor::device, "device"}}};
 
-Analysis analyze_on(const Context& context, const Pattern& pattern, const AnalyzeOptions& options,
+Analysis analyze_on(const Context& context, const Pattern& pattern, const AnalyzeOptions& options, Indices permutation,
                     const SingletonTest& may_pivot) {
   const bool gpu = context.device().is_gpu;
   try {
-    return Analysis(context, std::make_shared<const Symbolic>(analyze_pattern(pattern, options, may_pivot, gpu)));
+    return Analysis(context, std::make_shared<const Symbolic>(
+                                 analyze_pattern(pattern, options, may_pivot, gpu, false, permutation)));
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {
   }
@@ -90,17 +91,17 @@ std::vector<FrontFacts> Analysis::fronts() const {
   return result;
 }
 
-Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options) {
-  return analyze_on(context, pattern, options, {});
+Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options, Indices permutation) {
+  return analyze_on(context, pattern, options, permutation, {});
 }
 
 template <class T>
-Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options) {
+Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options, Indices permutation) {
   detail::check(a.values || a.entries == 0, ErrorCode::invalid_argument, "analyze: values is null");
-  return analyze_on(context, a, options, pivots_above(options.singleton_tolerance, a.values));
+  return analyze_on(context, a, options, permutation, pivots_above(options.singleton_tolerance, a.values));
 }
-template Analysis analyze<float>(const Context&, const SparseView<float>&, const AnalyzeOptions&);
-template Analysis analyze<double>(const Context&, const SparseView<double>&, const AnalyzeOptions&);
+template Analysis analyze<float>(const Context&, const SparseView<float>&, const AnalyzeOptions&, Indices);
+template Analysis analyze<double>(const Context&, const SparseView<double>&, const AnalyzeOptions&, Indices);
 
 std::string AnalysisFacts::explain() const {
   constexpr double value = sizeof(double);
