@@ -10,6 +10,7 @@
 #include <cli/outputs.hpp>
 #include <cli/pivoted.hpp>
 #include <cli/sparse.hpp>
+#include <cli/suggest.hpp>
 #include <io/matrix_file.hpp>
 #include <qrane/qr.hpp>
 
@@ -36,13 +37,10 @@ constexpr double worth_repeating = 5e10;
 
 Mode pick_mode(const QrOptions& options) {
   if (options.mode.empty()) return options.q.empty() ? Mode::r : Mode::thin;
-  if (options.mode == "thin") return Mode::thin;
-  if (options.mode == "full") return Mode::full;
-  detail::check(options.mode == "r", ErrorCode::invalid_argument, "--mode: '", options.mode,
-                "' is none of r, thin, full");
-  detail::check(options.q.empty(), ErrorCode::invalid_argument,
+  const auto mode = static_cast<Mode>(one_of("--mode", options.mode, {"r", "thin", "full"}));
+  detail::check(mode != Mode::r || options.q.empty(), ErrorCode::invalid_argument,
                 "--mode r makes no Q, but --q asks for it: ", options.q);
-  return Mode::r;
+  return mode;
 }
 
 /// Full Q is formed from the reflectors, so the factorization keeps those.

@@ -109,7 +109,6 @@ sparse::Factor<T> with_bar(const sparse::Analysis& analysis, const sparse::Spars
   return f;
 }
 
-template <class T>
 void take(const SparseOptions& options, sparse::AnalyzeOptions& analyze_options,
           sparse::FactorOptions& factor_options) {
   if (!options.ordering.empty()) analyze_options.ordering = pick_ordering(options.ordering);

@@ -37,8 +37,8 @@ class QRANE_API LeastSquaresPlanState;
 /// allocated once. Move-only.
 ///
 ///   LeastSquaresPlan<double> plan(context, m, n);
-///   plan.execute(a, b, x);      // as often as you like
-///   auto rank = plan.finish();  // before x is used
+///   plan.execute(a, b, x);       // as often as you like
+///   auto facts = plan.finish();  // before x is used
 template <class T>
 class QRANE_API LeastSquaresPlan {
  public:
@@ -64,9 +64,9 @@ class QRANE_API LeastSquaresPlan {
   /// at the first call.
   void execute(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> x);
   /// Waits, decides the rank of the A that was executed last, and where it is deficient replaces x by what
-  /// LeastSquaresOptions::solve asks for: x is as least_squares() gives it. Throws Error{rank_deficient} where the
-  /// options refuse it.
-  RankReport finish();
+  /// LeastSquaresOptions::solve asks for: x is as least_squares() gives it. The result has rank and condition; its own x
+  /// and residual norms stay empty. Throws Error{rank_deficient} where the options refuse it.
+  Solution<T> finish();
 
  private:
   std::unique_ptr<detail::LeastSquaresPlanState<T>> state_;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "plan/names.hpp"
 #include "sparse/analysis/symbolic.hpp"
 
 namespace qrane::sparse {
@@ -51,33 +52,13 @@ std::string bytes(double value) {
 
 }  // namespace
 
-const char* to_string(Ordering ordering) {
-  for (const auto& [value, name] : ordering_names) {
-    if (value == ordering) return name;
-  }
-  return "unknown";
-}
-
+const char* to_string(Ordering ordering) { return qrane::detail::name_of(ordering_names, ordering); }
 Ordering ordering_from_string(const std::string& name) {
-  for (const auto& [value, known] : ordering_names) {
-    if (name == known) return value;
-  }
-  throw Error(ErrorCode::invalid_argument,
-              detail::concat("ordering: '", name, "' is none of automatic, colamd, amd, metis, natural, given"));
+  return qrane::detail::value_of(ordering_names, name, "ordering");
 }
-
-const char* to_string(Processor processor) {
-  for (const auto& [value, name] : processor_names) {
-    if (value == processor) return name;
-  }
-  return "unknown";
-}
-
+const char* to_string(Processor processor) { return qrane::detail::name_of(processor_names, processor); }
 Processor processor_from_string(const std::string& name) {
-  for (const auto& [value, known] : processor_names) {
-    if (name == known) return value;
-  }
-  throw Error(ErrorCode::invalid_argument, detail::concat("processor: '", name, "' is none of automatic, cpu, device"));
+  return qrane::detail::value_of(processor_names, name, "processor");
 }
 
 bool has_metis() { return QRANE_WITH_METIS; }
