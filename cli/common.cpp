@@ -9,6 +9,8 @@
 #include <cstring>
 #include <limits>
 
+#include <cli/suggest.hpp>
+
 #include "cpu/queue/blas_core.hpp"
 
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
@@ -49,10 +51,7 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
 
 Precision pick_precision(const CommonOptions& options, Precision otherwise) {
   if (options.precision.empty()) return otherwise;
-  if (options.precision == "f32") return Precision::f32;
-  detail::check(options.precision == "f64", ErrorCode::invalid_argument, "--precision: '", options.precision,
-                "' is neither f32 nor f64");
-  return Precision::f64;
+  return one_of("--precision", options.precision, {"f32", "f64"}) == 0 ? Precision::f32 : Precision::f64;
 }
 
 std::int64_t parse_bytes(const char* flag, const std::string& text) {

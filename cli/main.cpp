@@ -59,7 +59,7 @@ void require_command(const CLI::App& app, int argc, char** argv) {
     known.push_back(command->get_name());
     list += (list.empty() ? "" : ", ") + command->get_name();
   }
-  const std::string meant = nearest(first, known);
+  const std::string meant = detail::nearest(first, known);
   throw Error(ErrorCode::invalid_argument,
               detail::concat(first.empty() ? "no command" : "unknown command '" + first + "'",
                              meant.empty() ? "" : ": did you mean '" + meant + "'?", "; commands are ", list,

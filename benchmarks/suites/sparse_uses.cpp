@@ -98,7 +98,7 @@ class Measurement {
 
  private:
   using Factor = sparse::Factor<T>;
-  using Options = sparse::FactorOptions<T>;
+  using Options = sparse::FactorOptions;
 
   template <class U>
   sparse::SparseView<U> view(const std::vector<U>& values) const {
@@ -111,7 +111,9 @@ class Measurement {
     made.processor = processor;
     return made;
   }
-  Factor made(const Options& wanted) const { return analysis_->factor(values_.data(), wanted); }
+  Factor made(const Options& wanted, MatrixView<const T> rhs = {}) const {
+    return analysis_->factor(values_.data(), wanted, rhs);
+  }
 
   /// Samples of factorizations whose memory is taken anew, the first a warm-up.
   std::vector<double> anew(const Options& wanted) const {
@@ -272,8 +274,7 @@ class Measurement {
     {
       Options wanted = options(sparse::KeepQ::discard);
       const Matrix<T> b = seeded(a_.rows, 1);
-      wanted.rhs = b.view();
-      const Factor f = made(wanted);
+      const Factor f = made(wanted, b.view());
       for (const Index count : counts) {
         SparseUse& use = entry("solve without Q", count);
         by_device(use, f, seeded(a_.rows, count), solve);
@@ -290,7 +291,7 @@ class Measurement {
   void refine() {
     progress("refine");
     const std::vector<float> values(a_.values.begin(), a_.values.end());
-    sparse::FactorOptions<float> wanted;
+    sparse::FactorOptions wanted;
     wanted.q = sparse::KeepQ::discard;
     wanted.processor = sparse::Processor::device;
     std::optional<sparse::Factor<float>> f;

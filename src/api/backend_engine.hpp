@@ -8,13 +8,12 @@
 #include "api/engine.hpp"
 #include "api/factor_state.hpp"
 #include "api/pivoted_engine.hpp"
+#include "api/plan_engine.hpp"
 #include "api/sparse_device.hpp"
 #include "api/updates.hpp"
 #include "dense/kept.hpp"
 #include "dense/solve/batch_solve.hpp"
 #include "dense/solve/consume.hpp"
-#include "dense/solve/least_squares.hpp"
-#include "dense/solve/svd.hpp"
 #include "rpca/robust_pca.hpp"
 
 namespace qrane::detail {
@@ -297,6 +296,13 @@ class ScalarEngineOf final : public ScalarEngine<T> {
   Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) override {
     return dense::svd<B, T>(queue_, profile(), core_.kept, a, options);
   }
+  std::unique_ptr<SvdPlanState<T>> svd_plan(Index rows, Index cols, const SvdOptions& options) override {
+    return std::make_unique<SvdPlanStateOf<B, T>>(queue_, profile(), rows, cols, options);
+  }
+  std::unique_ptr<LeastSquaresPlanState<T>> least_squares_plan(Index rows, Index cols, Index nrhs,
+                                                               const LeastSquaresOptions& options) override {
+    return std::make_unique<LeastSquaresPlanStateOf<B, T>>(queue_, profile(), rows, cols, nrhs, options);
+  }
   RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) override {
     return rpca::robust_pca<B, T>(queue_, profile(), m, options);
   }
@@ -348,6 +354,10 @@ class BackendEngine : public Engine {
     (void)core_.kept.give_back();  // of other plans
     core_.tuning = std::move(tables);
   }
+  Index cached_bytes() const override { return core_.kept.bytes(); }
+  Index cache_limit() const override { return core_.kept.limit_bytes(); }
+  void set_cache_limit(Index bytes) override { core_.kept.set_limit(bytes); }
+  void clear_cache() override { (void)core_.kept.give_back(); }
   void load_tuning() override { set_tuning(tuning::load(this->info(), limits(4), limits(8))); }
   int host_threads() const override {
     if constexpr (std::is_same_v<B, backend::Cpu>)

@@ -12,6 +12,7 @@
 #include <qrane/svd.hpp>
 
 #include "api/pivoted_state.hpp"
+#include "api/plan_state.hpp"
 #include "api/state.hpp"
 #include "cpu/queue/thread_pool.hpp"
 #include "sparse/factors.hpp"
@@ -33,6 +34,9 @@ class ScalarEngine {
                                     const LeastSquaresOptions& options) = 0;
   virtual std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) = 0;
   virtual Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) = 0;
+  virtual std::unique_ptr<SvdPlanState<T>> svd_plan(Index rows, Index cols, const SvdOptions& options) = 0;
+  virtual std::unique_ptr<LeastSquaresPlanState<T>> least_squares_plan(Index rows, Index cols, Index nrhs,
+                                                                       const LeastSquaresOptions& options) = 0;
   virtual RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) = 0;
   /// Sparse factorization by this engine's kernels; rhs_cols: right-hand sides that will be given.
   virtual std::unique_ptr<sparse::Factors<T>> sparse_factors(std::shared_ptr<const sparse::Symbolic> symbolic,
@@ -56,6 +60,11 @@ class Engine {
   virtual void set_tuning(std::shared_ptr<const tuning::Tables> tables) = 0;
   virtual void load_tuning() = 0;
   virtual backend::Limits limits(int scalar_bytes) = 0;
+  /// What it keeps for repeated calls.
+  virtual Index cached_bytes() const = 0;
+  virtual Index cache_limit() const = 0;
+  virtual void set_cache_limit(Index bytes) = 0;
+  virtual void clear_cache() = 0;
   /// Threads for what runs on the host's cores.
   virtual int host_threads() const = 0;
   backend::cpu::ThreadPools& host_pools() { return host_pools_; }

@@ -65,32 +65,29 @@ RankReport QR<T>::rank(double tolerance) const {
   return state_->rank(tolerance);
 }
 template <class T>
-Determinant QR<T>::determinant() const {
-  return state_->determinant();
-}
-template <class T>
-Matrix<T> QR<T>::range_basis(double tolerance) const {
-  return state_->range_basis(tolerance);
-}
-template <class T>
-Matrix<T> QR<T>::null_space_basis(double tolerance) const {
-  return state_->null_space_basis(tolerance);
-}
-template <class T>
-Reflectors<T> QR<T>::reflectors() const {
-  return state_->reflectors();
-}
-template <class T>
-bool QR<T>::fell_back() const {
-  return state_->fell_back();
-}
-template <class T>
-Stage QR<T>::stage() const {
-  return state_->stage();
-}
-template <class T>
 void QR<T>::refactor(MatrixView<const T> a) {
   state_->refactor(a);
+}
+
+template <class T>
+Determinant determinant(const QR<T>& f) {
+  return f.state().determinant();
+}
+template <class T>
+Matrix<T> range_basis(const QR<T>& f, double tolerance) {
+  return f.state().range_basis(tolerance);
+}
+template <class T>
+Matrix<T> null_space_basis(const QR<T>& f, double tolerance) {
+  return f.state().null_space_basis(tolerance);
+}
+template <class T>
+Reflectors<T> reflectors(const QR<T>& f) {
+  return f.state().reflectors();
+}
+template <class T>
+GuardReport guard_report(const QR<T>& f) {
+  return {f.state().stage(), f.state().fell_back()};
 }
 
 template <class T>
@@ -303,6 +300,11 @@ RankReport numerical_rank(std::type_identity_t<MatrixView<const T>> s, double re
   template class QR<T>;                                                                           \
   template class UpdatableQR<T>;                                                                  \
   template class BatchQR<T>;                                                                      \
+  template Determinant determinant(const QR<T>&);                                                 \
+  template Matrix<T> range_basis(const QR<T>&, double);                                           \
+  template Matrix<T> null_space_basis(const QR<T>&, double);                                      \
+  template Reflectors<T> reflectors(const QR<T>&);                                                \
+  template GuardReport guard_report(const QR<T>&);                                                \
   template UpdatableQR<T> updatable_qr(QR<T>&&);                                                  \
   template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                  \
   template QR<T> qr<T>(const Context&, MatrixView<const T>, const Options&);                      \

@@ -40,33 +40,34 @@ TYPED_TEST(SparseSequences, RefactorAfterBadValuesIsAsGoodAsNew) {
     const Index m = generator() % 50, n = generator() % 40;
     const Values<T> a(random_sparse(m, n, 0.02 + 0.01 * (generator() % 30), seed));
     const Dense<T> b = random_normal<T>(m, 2, seed);
-    FactorOptions<T> options = TestFixture::options();
+    FactorOptions options = TestFixture::options();
     options.q = generator() % 2 ? KeepQ::keep : KeepQ::discard;
     options.detect_rank = generator() % 3 > 0;
     options.refuse_deficient = generator() % 4 == 0;
     options.check_finite = generator() % 4 == 0;
-    if (generator() % 2) options.rhs = b.view();
+    MatrixView<const T> rhs;
+    if (generator() % 2) rhs = b.view();
     const sparse::Analysis analysis = sparse::analyze(TestFixture::context(), a.view());
     std::optional<Factor<T>> fresh;
     try {
-      fresh.emplace(analysis.factor(a.view(), options));
+      fresh.emplace(analysis.factor(a.view(), options, rhs));
     } catch (const Error& error) {
       ASSERT_EQ(error.code(), ErrorCode::rank_deficient) << error.what();
       continue;
     }
-    Factor<T> f = analysis.factor(a.view(), options);
+    Factor<T> f = analysis.factor(a.view(), options, rhs);
     for (int step = 0; step < 3; ++step) {
       const std::vector<T> bad = TestFixture::spoiled(a.values, generator);
       try {
-        f.refactor(bad.data(), generator() % 2 ? options.rhs : MatrixView<const T>{});
+        f.refactor(bad.data(), generator() % 2 ? rhs : MatrixView<const T>{});
         f.solve(b.view());
       } catch (const Error& error) {
         EXPECT_TRUE(error.code() == ErrorCode::rank_deficient || error.code() == ErrorCode::not_finite) << error.what();
       }
-      f.refactor(a.values.data(), options.rhs);
+      f.refactor(a.values.data(), rhs);
       TestFixture::expect_same(f.r(), fresh->r());
       EXPECT_EQ(TestFixture::host(f.solve(b.view()).x), TestFixture::host(fresh->solve(b.view()).x));
-      if (options.rhs.cols > 0) {
+      if (rhs.cols > 0) {
         EXPECT_EQ(TestFixture::host(f.solve().x), TestFixture::host(fresh->solve().x));
       }
     }
@@ -97,9 +98,7 @@ TYPED_TEST(SparseSequences, SystemsWithoutRowsOrColumns) {
     SCOPED_TRACE(m);
     const Values<T> a(Triplets{m, n, {}, {}, {}});
     const Dense<T> b(m, 2, T(3));
-    FactorOptions<T> options = TestFixture::options();
-    options.rhs = b.view();
-    Factor<T> f = TestFixture::factor(a, options);
+    Factor<T> f = TestFixture::factor(a, TestFixture::options(), Ordering::colamd, b.view());
     for (int pass = 0; pass < 2; ++pass) {
       for (const auto& solution : {f.solve(), f.solve(b.view())}) {
         EXPECT_EQ(TestFixture::host(solution.x), Dense<T>(n, 2));

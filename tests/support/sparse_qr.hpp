@@ -96,16 +96,16 @@ class SparseQr : public BackendTest<Where> {
   static constexpr double eps = std::numeric_limits<T>::epsilon() / 2;
   using BackendTest<Where>::context;
 
-  static FactorOptions<T> options() {
-    FactorOptions<T> options;
+  static FactorOptions options() {
+    FactorOptions options;
     options.processor = Where::processor;
     return options;
   }
-  static Factor<T> factor(const Values<T>& a, const FactorOptions<T>& options = SparseQr::options(),
-                          Ordering ordering = Ordering::colamd) {
+  static Factor<T> factor(const Values<T>& a, const FactorOptions& options = SparseQr::options(),
+                          Ordering ordering = Ordering::colamd, MatrixView<const T> rhs = {}) {
     AnalyzeOptions analyze;
     analyze.ordering = ordering;
-    return sparse::analyze(context(), a.view(), analyze).factor(a.view(), options);
+    return sparse::analyze(context(), a.view(), analyze).factor(a.view(), options, rhs);
   }
 
   /// A P = Q [R; 0] column by column, Q orthogonal, R upper trapezoidal; dropped columns are off by the tolerance.

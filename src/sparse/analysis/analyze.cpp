@@ -27,7 +27,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-void check_options(const AnalyzeOptions& options, Index cols) {
+void check_options(const AnalyzeOptions& options) {
   static constexpr auto bad = ErrorCode::invalid_argument;
   const Amalgamation relax = options.expert.amalgamation.value_or(Amalgamation{});
   const auto check_cost = [](const char* name, double value) {
@@ -46,19 +46,25 @@ void check_options(const AnalyzeOptions& options, Index cols) {
                 relax.zeros_beyond, ", outside 0..1");
   detail::check(options.singleton_tolerance >= 0, bad, "AnalyzeOptions::singleton_tolerance is ",
                 options.singleton_tolerance, ", negative or NaN");
-  if (options.ordering != Ordering::given) {
-    detail::check(!options.permutation, bad, "AnalyzeOptions::permutation needs Ordering::given, not ",
-                  to_string(options.ordering));
-    return;
+}
+
+/// The ordering to try, with a permutation or without.
+Ordering checked_ordering(Ordering asked, Indices permutation, Index cols) {
+  static constexpr auto bad = ErrorCode::invalid_argument;
+  if (!permutation) {
+    detail::check(asked != Ordering::given || cols == 0, bad, "analyze: permutation is null with Ordering::given");
+    return asked;
   }
-  detail::check(options.permutation || cols == 0, bad, "AnalyzeOptions::permutation is null with Ordering::given");
+  detail::check(asked == Ordering::given || asked == Ordering::automatic, bad,
+                "analyze: a permutation is given, but the ordering is ", to_string(asked), ", not given");
   std::vector<char> seen(cols, 0);
   for (Index k = 0; k < cols; ++k) {
-    const Index j = options.permutation[k];
-    detail::check(j >= 0 && j < cols, bad, "AnalyzeOptions::permutation[", k, "] is ", j, ", outside 0..", cols - 1);
-    detail::check(!seen[j], bad, "AnalyzeOptions::permutation[", k, "] is ", j, " a second time");
+    const Index j = permutation[k];
+    detail::check(j >= 0 && j < cols, bad, "permutation[", k, "] is ", j, ", outside 0..", cols - 1);
+    detail::check(!seen[j], bad, "permutation[", k, "] is ", j, " a second time");
     seen[j] = 1;
   }
+  return Ordering::given;
 }
 
 /// One ordering of the matrix without singletons, and the fronts that follow.
@@ -86,9 +92,9 @@ double joined_entries(const Compact<I>& a) {
 template <class I>
 class Trials {
  public:
-  Trials(const Compact<I>& a, const Singletons<I>& singletons, const AnalyzeOptions& options, const Symbolic& shape,
-         bool gpu)
-      : a_(a), singletons_(singletons), options_(options), shape_(shape), gpu_(gpu) {}
+  Trials(const Compact<I>& a, const Singletons<I>& singletons, const AnalyzeOptions& options, Indices permutation,
+         const Symbolic& shape, bool gpu)
+      : a_(a), singletons_(singletons), options_(options), permutation_(permutation), shape_(shape), gpu_(gpu) {}
 
   void run(Ordering ordering) {
     if (ordering == Ordering::amd || ordering == Ordering::metis) build_graph();
@@ -219,7 +225,7 @@ class Trials {
     std::vector<I> live(shape_.cols, -1), order;
     for (I k = 0; k < a_.cols; ++k) live[singletons_.live_cols[k]] = k;
     for (Index k = 0; k < shape_.cols; ++k) {
-      if (const I j = live[options_.permutation[k]]; j >= 0) order.push_back(j);
+      if (const I j = live[permutation_[k]]; j >= 0) order.push_back(j);
     }
     return order;
   }
@@ -227,6 +233,7 @@ class Trials {
   const Compact<I>& a_;
   const Singletons<I>& singletons_;
   const AnalyzeOptions& options_;
+  const Indices permutation_;
   const Symbolic& shape_;
   bool gpu_;
   std::optional<ColumnGraph> graph_;
@@ -287,10 +294,12 @@ void gather_facts(Symbolic& s) {
 }
 
 template <class I>
-Symbolic analyze_by(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot, bool gpu) {
+Symbolic analyze_by(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot, bool gpu,
+                    Indices permutation) {
   Stopwatch watch;
   const CompactedPattern<I> compacted = compact<I>(pattern);
-  check_options(options, pattern.cols);
+  check_options(options);
+  const Ordering ordering = checked_ordering(options.ordering, permutation, pattern.cols);
   const Singletons<I> singletons = find_singletons(compacted, options.singletons, may_pivot);
   const bool all_columns = static_cast<Index>(singletons.live_cols.size()) == pattern.cols;  // and so all rows
   const Compact<I> reduced = all_columns ? Compact<I>{} : reduce(compacted.a, singletons);
@@ -305,12 +314,12 @@ Symbolic analyze_by(const Pattern& pattern, const AnalyzeOptions& options, const
   shape.empty_rows = static_cast<Index>(singletons.empty_rows.size());
   shape.empty_cols = static_cast<Index>(singletons.empty_cols.size());
 
-  Trials<I> trials(rest, singletons, options, shape, gpu);
+  Trials<I> trials(rest, singletons, options, permutation, shape, gpu);
   const double compact_seconds = watch.lap();
-  if (options.ordering == Ordering::automatic) {
+  if (ordering == Ordering::automatic) {
     trials.run_automatic();
   } else {
-    trials.run(options.ordering);
+    trials.run(ordering);
   }
   watch.lap();
   auto [s, leftmost] = trials.finish();
@@ -324,9 +333,9 @@ Symbolic analyze_by(const Pattern& pattern, const AnalyzeOptions& options, const
 }  // namespace
 
 Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
-                         bool gpu, bool wide) {
-  return !wide && fits_narrow(pattern) ? analyze_by<std::int32_t>(pattern, options, may_pivot, gpu)
-                                       : analyze_by<Index>(pattern, options, may_pivot, gpu);
+                         bool gpu, bool wide, Indices permutation) {
+  return !wide && fits_narrow(pattern) ? analyze_by<std::int32_t>(pattern, options, may_pivot, gpu, permutation)
+                                       : analyze_by<Index>(pattern, options, may_pivot, gpu, permutation);
 }
 
 template <class T>
@@ -340,11 +349,8 @@ Symbolic analyze_again(const Symbolic& s, const T* user_values, double tolerance
         cols[s.gather[q]] = s.col_perm[column(p)];
       }
   });
-  AnalyzeOptions options;
-  options.ordering = Ordering::given;
-  options.permutation = s.col_perm.data();
-  return analyze_pattern(by_triplets<T>(s.rows, s.cols, s.user_entries, rows.data(), cols.data(), user_values), options,
-                         pivots_above(tolerance, user_values), gpu);
+  return analyze_pattern(by_triplets<T>(s.rows, s.cols, s.user_entries, rows.data(), cols.data(), user_values), {},
+                         pivots_above(tolerance, user_values), gpu, false, s.col_perm.data());
 }
 template Symbolic analyze_again(const Symbolic&, const float*, double, bool);
 template Symbolic analyze_again(const Symbolic&, const double*, double, bool);

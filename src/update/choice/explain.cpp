@@ -2,31 +2,31 @@
 // Names of changes and methods, and an update's report in words.
 #include <qrane/update.hpp>
 
-#include <algorithm>
 #include <array>
 #include <iomanip>
 #include <sstream>
+#include <utility>
 
-#include <qrane/error.hpp>
+#include "plan/names.hpp"
 
 namespace qrane {
 
 namespace {
 
 constexpr std::array change_names{"insert rows", "delete rows", "insert columns", "delete columns", "rank-k update"};
-constexpr std::array method_names{"automatic", "orthogonal", "cholesky", "trailing", "refactor"};
+constexpr std::array<std::pair<UpdateMethod, const char*>, 5> method_names{{{UpdateMethod::automatic, "automatic"},
+                                                                            {UpdateMethod::orthogonal, "orthogonal"},
+                                                                            {UpdateMethod::cholesky, "cholesky"},
+                                                                            {UpdateMethod::trailing, "trailing"},
+                                                                            {UpdateMethod::refactor, "refactor"}}};
 
 }  // namespace
 
 const char* to_string(Change change) { return change_names.at(static_cast<std::size_t>(change)); }
-const char* to_string(UpdateMethod method) { return method_names.at(static_cast<std::size_t>(method)); }
+const char* to_string(UpdateMethod method) { return detail::name_of(method_names, method); }
 
 UpdateMethod update_method_from_string(const std::string& name) {
-  const auto found = std::find(method_names.begin(), method_names.end(), name);
-  if (found != method_names.end()) return static_cast<UpdateMethod>(found - method_names.begin());
-  std::string all;
-  for (const char* known : method_names) all += (all.empty() ? "" : ", ") + std::string(known);
-  throw Error(ErrorCode::invalid_argument, detail::concat("unknown update method '", name, "'; known are ", all));
+  return detail::value_of(method_names, name, "update method");
 }
 
 std::string UpdateReport::explain() const {
