@@ -81,7 +81,8 @@ int open_locked(const char* partial) {
 void remove_unlocked(const char* partial) {
   const int fd = ::open(partial, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return;
-  struct stat locked {}, named {};
+  struct stat locked {
+  }, named{};
   const bool mine = ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &locked) == 0 && S_ISREG(locked.st_mode) &&
                     ::stat(partial, &named) == 0 && locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
   if (mine) ::unlink(partial);

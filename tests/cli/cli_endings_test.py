@@ -157,7 +157,8 @@ class Disks(Every):
         super().setUp()
         self.disk = self.dir / "disk"
         self.disk.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", self.disk], capture_output=True).returncode:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", self.disk]
+        if subprocess.run(mount, capture_output=True).returncode:
             self.skipTest("file systems cannot be mounted here")
         self.addCleanup(subprocess.run, ["umount", "-l", self.disk], check=True)
 

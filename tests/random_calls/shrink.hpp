@@ -60,7 +60,8 @@ void play_random(std::uint32_t count, const Draw& draw, const Outcome& outcome, 
     const auto drawn = draw(seed);
     if (outcome(drawn).empty()) continue;
     ++failures;
-    const auto simple = shrunk(drawn, [&](const auto& s) { return !outcome(s).empty(); }, steps);
+    const auto simple = shrunk(
+        drawn, [&](const auto& s) { return !outcome(s).empty(); }, steps);
     ADD_FAILURE() << outcome(simple) << "\nin " << simple.text() << "drawn as " << drawn.text();
   }
 }

@@ -65,7 +65,9 @@ inline SparseSequence draw_sparse(std::uint32_t seed) {
   constexpr std::array<Index, 16> sizes{0, 1, 1, 2, 3, 5, 8, 12, 16, 17, 20, 31, 32, 40, 64, 90};
   constexpr std::array orderings{sparse::Ordering::colamd, sparse::Ordering::amd, sparse::Ordering::natural,
                                  sparse::Ordering::automatic};
-  const auto numbers = [&] { return below(3) == 0 ? Numbers::normal : static_cast<Numbers>(below(number_names.size())); };
+  const auto numbers = [&] {
+    return below(3) == 0 ? Numbers::normal : static_cast<Numbers>(below(number_names.size()));
+  };
   SparseSequence s;
   s.seed = seed;
   s.rows = sizes[below(sizes.size())];
@@ -83,8 +85,8 @@ inline SparseSequence draw_sparse(std::uint32_t seed) {
   s.threads = static_cast<int>(below(3));
   const std::uint32_t length = below(7);
   for (std::uint32_t i = 0; i < length; ++i)
-    s.calls.push_back({below(2) == 0 ? SparseKind::refactor : static_cast<SparseKind>(below(sparse_kind_names.size())),
-                       numbers()});
+    s.calls.push_back(
+        {below(2) == 0 ? SparseKind::refactor : static_cast<SparseKind>(below(sparse_kind_names.size())), numbers()});
   return s;
 }
 

@@ -80,7 +80,8 @@ class SparseSequences : public SparseQr<Where> {
       SCOPED_TRACE(i);
       const SparseCall& call = s.calls[i];
       if (call.kind == SparseKind::refactor) {
-        const std::optional<Factor<T>> other = fresh(game, s, call.numbers, s.seed + 10 + static_cast<std::uint32_t>(i));
+        const std::optional<Factor<T>> other =
+            fresh(game, s, call.numbers, s.seed + 10 + static_cast<std::uint32_t>(i));
         valid = !refused([&] { f->refactor(game.a.values.data(), game.options.rhs); });
         EXPECT_EQ(valid, other.has_value());
         if (!valid || !other) continue;

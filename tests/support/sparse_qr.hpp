@@ -169,12 +169,13 @@ class SparseQr : public BackendTest<Where> {
     const std::vector<Index> permutation = f.permutation();
     Dense<W> permuted(m, n);
     for (Index j = 0; j < n; ++j) std::copy_n(wide.column(permutation[j]), m, permuted.column(j));
-    const Dense<W> gap =
-        subtract(multiply_transposed(permuted, permuted), multiply_transposed(r, r));
+    const Dense<W> gap = subtract(multiply_transposed(permuted, permuted), multiply_transposed(r, r));
     const W unit = static_cast<W>(30 * static_cast<double>(std::min(m, n) + 10) * eps);
     const W tolerance = std::max(f.facts().absolute_tolerance, 0.0);
     const W underflow = static_cast<W>(m * n) * std::numeric_limits<T>::denorm_min();
-    const auto off = [&](Index j) { return unit * column_norm(permuted, j) + (j >= f.rank() ? tolerance : 0) + underflow; };
+    const auto off = [&](Index j) {
+      return unit * column_norm(permuted, j) + (j >= f.rank() ? tolerance : 0) + underflow;
+    };
     for (Index j = 0; j < n; ++j)
       for (Index i = 0; i <= j; ++i) {
         const W length = column_norm(permuted, i), other = column_norm(permuted, j);
