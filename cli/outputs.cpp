@@ -74,6 +74,7 @@ void check_outputs(const std::vector<Output>& outputs, const std::vector<Input>&
     }
     if (one.path == "-") Words::to_standard_error();
     if (io::is_stream(one.path)) continue;  // the reader of a pipe would take opening and closing it for its end
+    io::remove_abandoned(one.path);
     const io::PartialFile probe(one.path);  // made beside the path and removed again
   }
 }

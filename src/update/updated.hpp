@@ -148,7 +148,7 @@ UpdateReport Updated<B, T>::update(const Request& request) {
   if (!request.options.queued || pending_.full()) settle_refusals();
   check_request(request, subject());
   UpdateReport report = planner_.plan(tools_.profile, request, subject());
-  if (request.p == 0 || (request.change == Change::rank_k && store_.n == 0)) return report;
+  if (shape_of(request, subject()).changes_nothing()) return report;
   tools_.trim();
   tools_.scratch.reset();
   tools_.begin_stages();

@@ -18,7 +18,8 @@ if(TARGET qrane_command)
   foreach(test cli_test.Matrices cli_bad_input_test.BadInput cli_update_test.Changes cli_update_test.BadInput
       cli_sparse_test.Analyze cli_sparse_test.Long cli_background_test.Background cli_background_test.Interrupt
       cli_files_test.Overwrite cli_files_test.BadFiles cli_files_test.Streams cli_files_test.Failures
-      cli_video_test.Names cli_video_test.Live cli_video_test.Results)
+      cli_video_test.Names cli_video_test.Live cli_video_test.Results cli_endings_test.Signals cli_endings_test.Output
+      cli_endings_test.Disks)
     string(REPLACE "." ";" parts ${test})
     list(GET parts 0 file)
     list(GET parts 1 suite)

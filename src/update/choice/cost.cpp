@@ -108,7 +108,7 @@ class Prices {
   UpdateCandidate of(UpdateMethod method) const {
     Price price(tuning_, static_cast<double>(std::max<Index>(shape_.count, 1)), shape_.scalar_bytes);
     const std::string excluded = why_not(method);
-    if (excluded.empty() && shape_.p > 0) {
+    if (excluded.empty() && !shape_.changes_nothing()) {
       switch (method) {
         case UpdateMethod::orthogonal: orthogonal(price); break;
         case UpdateMethod::cholesky: cholesky(price); break;
@@ -131,6 +131,7 @@ class Prices {
     const QForm form = shape_.form;
     const Change change = shape_.change;
     const bool none = form == QForm::none, single = shape_.count == 1;
+    if (shape_.changes_nothing()) return "";
     if (none && !shape_.updated && (change == Change::insert_columns || change == Change::rank_k))
       return "with QForm::none it needs the updated matrix";
     switch (method) {

@@ -29,6 +29,7 @@ struct UpdateShape {
   Index q_steps = 0;      // dependent steps by which earlier updates lengthened an implicit Q's application
 
   bool operator==(const UpdateShape&) const = default;
+  bool changes_nothing() const { return p == 0 || (change == Change::rank_k && cols == 0); }
   Index rows_after() const {
     return change == Change::insert_rows ? rows + p : change == Change::delete_rows ? rows - p : rows;
   }

@@ -224,7 +224,7 @@ UpdateReport UpdatedWhole<B, T>::update(const Request& request) {
   using qrane::detail::check;
   check_request(request, subject());
   UpdateReport report = planner_.plan(tools_.profile, request, subject());
-  if (request.p == 0 || (request.change == Change::rank_k && store_.n == 0)) return report;
+  if (shape_of(request, subject()).changes_nothing()) return report;
   const dense::OnDevice<B, T> u(queue(), request.u), v(queue(), request.v), e(queue(), request.e);
   if (request.options.check_finite) {
     dense::check_finite<B, T>(queue(), "u", u.matrix);
