@@ -87,6 +87,7 @@ Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
           {"full_rank", full},
           {"rank_deficient", facts.rank < full},
           {"tolerance", facts.absolute_tolerance},
+          {"column_tolerance", facts.column_tolerance},
           {"dropped_norm", facts.dropped_norm}};
 }
 

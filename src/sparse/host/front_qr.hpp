@@ -78,6 +78,7 @@ struct FrontPanel {
 /// When columns are dropped.
 struct DropRule {
   double tolerance = -1;           ///< < 0: never
+  bool scaled = false;             ///< the tolerance is for columns as they are scaled, else for the user's
   const int* exponents = nullptr;  ///< local column j was multiplied by 2^exponents[j]; or null
 };
 

@@ -176,6 +176,7 @@ template <class T>
 DropRule Numeric<T>::drop_rule(Index f, Worker& worker) const {
   DropRule rule;
   rule.tolerance = tolerance_;
+  rule.scaled = this->scaled_tolerance();
   if (exponents_.empty()) return rule;
   const Front& front = symbolic_->fronts[f];
   worker.exponents.assign(exponents_.begin() + front.first_col, exponents_.begin() + front.first_col + front.pivots);
