@@ -7,9 +7,8 @@
  *   qrane_sparse_factor *f = NULL;
  *   qrane_sparse_pattern a = qrane_by_columns(m, n, pointers, row_indices);
  *   if (qrane_sparse_analyze(context, &a, NULL, NULL, &analysis) ||
- *       qrane_sparse_factor_d(analysis, values, a.entries, NULL, NULL, &f) || qrane_sparse_solve_d(f, &b, &x, NULL, NULL))
- *     fprintf(stderr, "%s\n", qrane_last_error());
- *   qrane_sparse_factor_destroy(f);
+ *       qrane_sparse_factor_d(analysis, values, a.entries, NULL, NULL, &f) || qrane_sparse_solve_d(f, &b, &x, NULL,
+ * NULL)) fprintf(stderr, "%s\n", qrane_last_error()); qrane_sparse_factor_destroy(f);
  *   qrane_sparse_analysis_destroy(analysis);
  */
 #ifndef QRANE_QRANE_SPARSE_H

@@ -131,7 +131,8 @@ class SparseFactorState {
   }
   Solution<T> solve() const {
     check_valid();
-    check(rhs_cols_ > 0, ErrorCode::unavailable, "solve() needs right-hand sides that factor or refactor were given (rhs)");
+    check(rhs_cols_ > 0, ErrorCode::unavailable,
+          "solve() needs right-hand sides that factor or refactor were given (rhs)");
     Solution<T> solution;
     use(FactorUse::solve_riding, rhs_cols_, rhs_memory_,
         [&](Uses& side) { solution = side.solve_riding(rhs_memory_); });
