@@ -202,7 +202,10 @@ class SvdWork {
   /// U := Q U_R, U_R in product_.
   void lift_u(Queue& queue) {
     using backend::Op;
-    if (gram_) return multiply_full(queue, f_->q(), product_, u_);
+    if (gram_) {
+      multiply_full(queue, f_->q(), product_, u_);
+      return;
+    }
     if (f_->keeps_reflectors()) {
       fill(queue, u_, T(0), T(0));
       narrow(queue, product_, u_.block(0, 0, n_, n_), backend::Part::all);
