@@ -10,7 +10,7 @@
 #include <cli/outputs.hpp>
 #include <cli/sparse.hpp>
 #include <cli/tree_picture.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/sparse_qr.hpp>
 
 namespace qrane::cli {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <io/input_file.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <io/partial_file.hpp>
 
 #include "tuning/table.hpp"
@@ -74,6 +74,7 @@ void check_outputs(const std::vector<Output>& outputs, const std::vector<Input>&
     }
     if (one.path == "-") Words::to_standard_error();
     if (io::is_stream(one.path)) continue;  // the reader of a pipe would take opening and closing it for its end
+    io::remove_abandoned(one.path);
     const io::PartialFile probe(one.path);  // made beside the path and removed again
   }
 }

@@ -23,8 +23,9 @@ struct Input {
 
 /// Checks that matrices have a matrix file's ending, that each file can be written, and that no output is another
 /// output or an input: files are told apart by device and inode, through links of both kinds. The user's tuning table
-/// counts as an input. Nothing that exists is touched. With an output on standard output, words go to standard error
-/// from now on. Throws Error{invalid_argument} or Error{file}.
+/// counts as an input. Of what exists nothing is touched but the outputs' partial files that a killed process left.
+/// With an output on standard output, words go to standard error from now on. Throws Error{invalid_argument} or
+/// Error{file}.
 void check_outputs(const std::vector<Output>& outputs, const std::vector<Input>& inputs = {});
 
 /// Throws Error{out_of_memory}, with what keeps it sparse, for a sparse input that does not fit into free memory when it

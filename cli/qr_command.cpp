@@ -11,7 +11,7 @@
 #include <cli/pivoted.hpp>
 #include <cli/sparse.hpp>
 #include <cli/suggest.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/qr.hpp>
 
 namespace qrane::cli {
@@ -85,9 +85,9 @@ Json report(const Words& say, const QrOptions& options, Mode mode, const Context
   say("device         ", describe_line(context, precision));
   const std::string stage = to_string(answered);
   say("algorithm      ", to_string(plan.algorithm),
-      fell_back                            ? " (the guard handed this matrix to the Householder tree)"
+      fell_back                    ? " (the guard handed this matrix to the Householder tree)"
       : answered != Stage::planned ? " (" + stage + ")"
-                                           : "");
+                                   : "");
   say("time           ", brief(result.seconds), " s, ", brief(gflops),
       " GFLOP/s  (the first time, with set-up: ", brief(result.first_seconds), " s)");
   Json json = describe(context, precision);

@@ -8,8 +8,8 @@
 #include <cli/flops_bar.hpp>
 #include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
-#include <io/matrix_file.hpp>
-#include <io/matrix_market.hpp>
+#include <io/matrices/matrix_file.hpp>
+#include <io/matrices/matrix_market.hpp>
 #include <qrane/sparse_qr.hpp>
 
 namespace qrane::cli {
@@ -87,6 +87,7 @@ Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
           {"full_rank", full},
           {"rank_deficient", facts.rank < full},
           {"tolerance", facts.absolute_tolerance},
+          {"column_tolerance", facts.column_tolerance},
           {"dropped_norm", facts.dropped_norm}};
 }
 

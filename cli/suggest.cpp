@@ -14,8 +14,8 @@ std::size_t one_of(const char* flag, const std::string& given, const std::vector
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
   const std::string meant = detail::nearest(given, names);
-  throw Error(ErrorCode::invalid_argument,
-              detail::concat(flag, ": '", given, "' is none of ", all, meant.empty() ? "" : "; did you mean " + meant + "?"));
+  throw Error(ErrorCode::invalid_argument, detail::concat(flag, ": '", given, "' is none of ", all,
+                                                          meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 
 std::string suggestion(const CLI::App& command) {

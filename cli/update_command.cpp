@@ -11,7 +11,7 @@
 #include <cli/measures.hpp>
 #include <cli/outputs.hpp>
 #include <cli/suggest.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/updatable_qr.hpp>
 
 namespace qrane::cli {

@@ -11,8 +11,8 @@
 #include <qrane/error.hpp>
 
 #include "common/seeded_matrix.hpp"
-#include "io/matrix_file.hpp"
-#include "io/matrix_market.hpp"
+#include "io/matrices/matrix_file.hpp"
+#include "io/matrices/matrix_market.hpp"
 
 namespace qrane::bench {
 namespace {

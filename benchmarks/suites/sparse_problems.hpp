@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <io/matrix.hpp>
+#include <io/matrices/matrix.hpp>
 
 namespace qrane::bench {
 

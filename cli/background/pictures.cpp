@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include <io/image.hpp>
+#include <io/images/image.hpp>
 #include <io/partial_file.hpp>
 
 namespace qrane::cli {
@@ -62,6 +62,10 @@ Pictures::Pictures(const std::string& directory, const io::VideoInfo& info, cons
     if (!picture_suffix(name).empty()) outputs.push_back({"--out", path(name), false});
   }
   check_outputs(outputs, inputs);
+  io::remove_abandoned(directory, [](const std::string& name) {
+    const auto is_list = [&](const std::string& result) { return name == result + ".list"; };
+    return !picture_suffix(name).empty() || std::any_of(result_names.begin(), result_names.end(), is_list);
+  });
 }
 
 void Pictures::begin_window(std::int64_t first, std::int64_t frames) {

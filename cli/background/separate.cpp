@@ -8,7 +8,7 @@
 #include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
 #include <cli/suggest.hpp>
-#include <io/image.hpp>
+#include <io/images/image.hpp>
 
 namespace qrane::cli {
 namespace {

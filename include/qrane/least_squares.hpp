@@ -64,8 +64,8 @@ class QRANE_API LeastSquaresPlan {
   /// at the first call.
   void execute(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> x);
   /// Waits, decides the rank of the A that was executed last, and where it is deficient replaces x by what
-  /// LeastSquaresOptions::solve asks for: x is as least_squares() gives it. The result has rank and condition; its own x
-  /// and residual norms stay empty. Throws Error{rank_deficient} where the options refuse it.
+  /// LeastSquaresOptions::solve asks for: x is as least_squares() gives it. The result has rank and condition; its own
+  /// x and residual norms stay empty. Throws Error{rank_deficient} where the options refuse it.
   Solution<T> finish();
 
  private:

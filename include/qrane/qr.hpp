@@ -195,8 +195,8 @@ QRANE_API Reflectors<T> reflectors(const QR<T>& f);
 /// What the guards of a plan decided on this data.
 struct GuardReport {
   Stage stage = Stage::planned;  ///< which stage of a cholesky_qr plan answered
-  bool fell_back = false;        ///< a guard handed the data over to Householder reflections: that of a cholesky_qr plan
-                                 ///< (to the tree), or any of those that the panels of a blocked one have
+  bool fell_back = false;  ///< a guard handed the data over to Householder reflections: that of a cholesky_qr plan
+                           ///< (to the tree), or any of those that the panels of a blocked one have
 };
 /// Waits for the device.
 template <class T>

@@ -7,9 +7,8 @@
  *   qrane_sparse_factor *f = NULL;
  *   qrane_sparse_pattern a = qrane_by_columns(m, n, pointers, row_indices);
  *   if (qrane_sparse_analyze(context, &a, NULL, NULL, &analysis) ||
- *       qrane_sparse_factor_d(analysis, values, a.entries, NULL, NULL, &f) || qrane_sparse_solve_d(f, &b, &x, NULL, NULL))
- *     fprintf(stderr, "%s\n", qrane_last_error());
- *   qrane_sparse_factor_destroy(f);
+ *       qrane_sparse_factor_d(analysis, values, a.entries, NULL, NULL, &f) || qrane_sparse_solve_d(f, &b, &x, NULL,
+ * NULL)) fprintf(stderr, "%s\n", qrane_last_error()); qrane_sparse_factor_destroy(f);
  *   qrane_sparse_analysis_destroy(analysis);
  */
 #ifndef QRANE_QRANE_SPARSE_H
@@ -180,17 +179,18 @@ typedef struct qrane_sparse_facts {
   int32_t analyzed_again; /* 1: a singleton's pivot was too small: without such singletons */
   double seconds;         /* the last factorization, values to R */
   double flops;
-  double absolute_tolerance; /* columns were dropped at or below; < 0: none was */
+  double absolute_tolerance; /* columns were dropped at or below; 0: column_tolerance; < 0: none was */
   double dropped_norm;       /* Euclidean norm of all that was dropped */
   int64_t bytes;             /* held now: R, Q and memory for refactorization */
   int64_t peak_bytes;        /* where it ran: on a device all that it takes there, on the CPU fronts and factors */
   int64_t moved_bytes;       /* between host and device by the last factorization */
   int32_t on_device;         /* 1: by the device's kernels, 0: by the CPU's own way */
   int32_t stages; /* more than 1: contribution blocks went by way of host memory for want of room on the device */
+  double column_tolerance; /* float's default: at or below this times their own norms, rounded to a power of 2 */
 } qrane_sparse_facts;
 
 #define QRANE_SPARSE_FACTS_INIT \
-  { sizeof(qrane_sparse_facts), 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0 }
+  { sizeof(qrane_sparse_facts), 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0.0 }
 
 /*
  * Factors the matrix with these values.

@@ -214,12 +214,13 @@ QRANE_API const char* to_string(Processor processor);
 QRANE_API Processor processor_from_string(const std::string& name);
 
 struct FactorOptions {
-  double absolute_tolerance =
-      -1;                   ///< a pivotal column whose remaining norm is at most this is treated as dependent and
-                            ///< dropped (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's
-                            ///< default; in float 20 (m + n)^(1/2) eps max_j ||a_j||, since (m + n) eps nears 1
-  bool detect_rank = true;  ///< false: no column is dropped
-  bool refuse_deficient = false;  ///< throw Error{rank_deficient} where the rank is below min(m, n)
+  double absolute_tolerance = -1;  ///< a pivotal column whose remaining norm is at most this is treated as dependent
+                                   ///< and dropped (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||,
+                                   ///< SuiteSparseQR's default; in float, whose (m + n) eps nears 1, each column a_j is
+                                   ///< measured against its own norm: 20 (m + n)^(1/2) eps 2^floor(log2 ||a_j||), and
+                                   ///< columns that are shorter than double's default are dropped
+  bool detect_rank = true;         ///< false: no column is dropped
+  bool refuse_deficient = false;   ///< throw Error{rank_deficient} where the rank is below min(m, n)
   KeepQ q = KeepQ::keep;
   bool check_finite = false;  ///< refuse NaN and Inf, naming the first, in values and right-hand sides
   Processor processor = Processor::automatic;
@@ -296,7 +297,8 @@ struct FactorFacts {
   double seconds = 0;  ///< the last factor or refactor, values to R
   double flops = 0;    ///< the analysis's count
   Index rank = 0;
-  double absolute_tolerance = 0;  ///< columns at or below it were dropped; < 0: rank was not detected
+  double absolute_tolerance = 0;  ///< columns at or below it were dropped; 0: column_tolerance; < 0: none was
+  double column_tolerance = 0;    ///< float's default: at or below this times their own norms, rounded to a power of 2
   double dropped_norm = 0;        ///< Euclidean norm of all dropped parts
   Index peak_bytes = 0;           ///< most memory in use on the side where it ran
   Index bytes = 0;                ///< held now: R, Q and memory for refactor

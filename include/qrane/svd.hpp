@@ -68,9 +68,9 @@ class QRANE_API SvdPlan {
   /// CUDA graph can capture it. Other matrices go through copies. Throws Error{invalid_argument} for other shapes,
   /// Error{not_finite} with check_finite (which waits), Error{out_of_memory} at the first call.
   void execute(MatrixView<const T> a, MatrixView<T> s, MatrixView<T> u = {}, MatrixView<T> vt = {});
-  /// Waits, and completes s, u and vt of the last execute(): they are as svd() gives them. A matrix so close to singular
-  /// that the device's SVD of R does not give orthonormal U and V takes LAPACK's on the host here; then the result is
-  /// true. Throws Error{not_converged}.
+  /// Waits, and completes s, u and vt of the last execute(): they are as svd() gives them. A matrix so close to
+  /// singular that the device's SVD of R does not give orthonormal U and V takes LAPACK's on the host here; then the
+  /// result is true. Throws Error{not_converged}.
   bool finish();
 
  private:

@@ -102,12 +102,12 @@ Solution<T> least_squares(const Context& context, const SparseView<T>& a, std::t
   return analyze(context, transpose, analyze_options).factor(transpose, factor_options).solve_transposed(b);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                       \
-  template class Factor<T>;                                                                        \
-  template Factor<T> Analysis::factor(const T*, const FactorOptions&, MatrixView<const T>) const; \
-  template std::vector<std::int32_t> Analysis::stages<T>(const FactorOptions&, Index) const; \
-  template Factor<T> Analysis::factor(const SparseView<T>&, const FactorOptions&, MatrixView<const T>) const;        \
-  template Solution<T> least_squares<T>(const Context&, const SparseView<T>&, MatrixView<const T>, \
+#define QRANE_INSTANTIATE(T)                                                                                  \
+  template class Factor<T>;                                                                                   \
+  template Factor<T> Analysis::factor(const T*, const FactorOptions&, MatrixView<const T>) const;             \
+  template std::vector<std::int32_t> Analysis::stages<T>(const FactorOptions&, Index) const;                  \
+  template Factor<T> Analysis::factor(const SparseView<T>&, const FactorOptions&, MatrixView<const T>) const; \
+  template Solution<T> least_squares<T>(const Context&, const SparseView<T>&, MatrixView<const T>,            \
                                         const AnalyzeOptions&, const FactorOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -89,14 +89,15 @@ class SparseFactorState {
     facts_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     facts_.flops = symbolic_->facts.flops;
     facts_.rank = numeric_->rank();
-    facts_.absolute_tolerance = numeric_->tolerance();
+    (numeric_->scaled_tolerance() ? facts_.column_tolerance : facts_.absolute_tolerance) = numeric_->tolerance();
     facts_.dropped_norm = numeric_->dropped_norm();
     facts_.peak_bytes = numeric_->peak_bytes();
     facts_.bytes = numeric_->memory_bytes();
     facts_.analyzed_again = symbolic_ != analyzed_;
     const Index full = std::min(shape.rows, shape.cols);
     check(!options_.refuse_deficient || facts_.rank >= full, ErrorCode::rank_deficient, "the matrix has rank ",
-          facts_.rank, " of ", full, " to the tolerance ", facts_.absolute_tolerance);
+          facts_.rank, " of ", full, " to the tolerance ", numeric_->tolerance(),
+          numeric_->scaled_tolerance() ? " times each column's norm" : "");
     valid_ = true;
   }
 
@@ -130,7 +131,8 @@ class SparseFactorState {
   }
   Solution<T> solve() const {
     check_valid();
-    check(rhs_cols_ > 0, ErrorCode::unavailable, "solve() needs right-hand sides that factor or refactor were given (rhs)");
+    check(rhs_cols_ > 0, ErrorCode::unavailable,
+          "solve() needs right-hand sides that factor or refactor were given (rhs)");
     Solution<T> solution;
     use(FactorUse::solve_riding, rhs_cols_, rhs_memory_,
         [&](Uses& side) { solution = side.solve_riding(rhs_memory_); });

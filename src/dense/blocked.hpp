@@ -63,15 +63,16 @@ struct BlockedWorkspace {
   UpdateWorkspace<B, T> ahead, rest;             // updates of the next block, and of all the rest
 
   BlockedWorkspace() = default;
-  BlockedWorkspace(Carver<B>& carver, Index rows, Index cols, Index batch, Index b, Index block, Index t_elements,
-                   const PanelMethod& method)
+  /// applied: columns that Q is applied to at once.
+  BlockedWorkspace(Carver<B>& carver, Index rows, Index cols, Index applied, Index batch, Index b, Index block,
+                   Index t_elements, const PanelMethod& method)
       : panel(carver, rows, cols, batch, b, t_elements, method) {
     const bool several = std::min(rows, cols) > block;
     v[0] = carver.template matrix<T>(rows, block, batch);
     v[1] = several ? carver.template matrix<T>(rows, block, batch) : v[0];
     products = carver.template matrix<T>(block, block, batch);
     if (several) ahead = UpdateWorkspace<B, T>(carver, block, block, batch);
-    rest = UpdateWorkspace<B, T>(carver, block, std::max(cols, block), batch);
+    rest = UpdateWorkspace<B, T>(carver, block, std::max(applied, block), batch);
   }
 };
 

@@ -72,9 +72,11 @@ struct Pieces {
       Index t_elements = 0;  // not always the first panel's: leaves are cut to fit the height
       for (Index col = 0; col < k; col += b)
         t_elements = std::max(t_elements, schedule_of(plan, m - col, std::min(b, k - col)).t_elements);
-      // W is as wide as what Q may be applied to in one go
-      blocked_ = BlockedWorkspace<B, T>(carver, m, std::max(n, k), batch, b, block, t_elements,
-                                        PanelMethod{plan.expert.passes, plan.expert.guard_limit});
+      // C may be far wider than A, and each pass over some of its columns is four launches
+      constexpr Index least_applied = 1024;
+      const bool kept = (plan.q == QForm::implicit || plan.q == QForm::lapack) && batch == 1;
+      blocked_ = BlockedWorkspace<B, T>(carver, m, n, std::max(n, kept ? least_applied : k), batch, b, block,
+                                        t_elements, PanelMethod{plan.expert.passes, plan.expert.guard_limit});
     } else {
       t_ = carver.template matrix<T>(std::max<Index>(schedule_of(plan, m, k).t_elements, 1), 1);
     }

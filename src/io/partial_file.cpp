@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include <io/file_error.hpp>
 #include <io/partial_file.hpp>
@@ -14,7 +16,10 @@
 namespace qrane::io {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+constexpr std::string_view partial_mark = ".partial-";
 
 /// Names of files under construction, where a signal handler finds them without a lock; more than these at once are
 /// not removed by it.
@@ -53,6 +58,37 @@ std::string resolve_links(const std::string& path) {
   return result;
 }
 
+/// Opens an empty file and locks it where the file system can. The kernel drops the lock when the process ends, however
+/// it ends.
+int open_locked(const char* partial) {
+  for (;;) {
+    const int fd = ::open(partial, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0) return fd;
+    (void)::flock(fd, LOCK_EX);
+    struct stat file {};
+    // remove_abandoned of another process may have come between open and flock: then the name is free again
+    if (::fstat(fd, &file) == 0 && file.st_nlink > 0 && ::ftruncate(fd, 0) == 0) return fd;
+    const int reason = errno;
+    ::close(fd);
+    if (file.st_nlink > 0) {
+      errno = reason;
+      return -1;
+    }
+  }
+}
+
+/// Removes a partial file that no process has locked.
+void remove_unlocked(const char* partial) {
+  const int fd = ::open(partial, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return;
+  struct stat locked {
+  }, named{};
+  const bool mine = ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &locked) == 0 && S_ISREG(locked.st_mode) &&
+                    ::stat(partial, &named) == 0 && locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+  if (mine) ::unlink(partial);
+  ::close(fd);
+}
+
 }  // namespace
 
 PartialFile::PartialFile(const std::string& path) : path_(path), target_(resolve_links(path)) {
@@ -68,9 +104,9 @@ PartialFile::PartialFile(const std::string& path) : path_(path), target_(resolve
   // A rename would get past a read-only mark that its owner put there on purpose.
   if (exists && ::access(target_.c_str(), W_OK) != 0) refuse(path_, system_reason());
   const bool direct = exists && !S_ISREG(old.st_mode);
-  partial_ = direct ? target_ : detail::concat(target_, ".partial-", ::getpid());
+  partial_ = direct ? target_ : detail::concat(target_, partial_mark, ::getpid());
   if (!direct) remember(partial_.c_str());
-  fd_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (direct ? 0 : O_TRUNC), 0666);
+  fd_ = direct ? ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : open_locked(partial_.c_str());
   if (fd_ < 0) {
     forget(partial_.c_str());
     refuse(path_, system_reason());
@@ -79,8 +115,8 @@ PartialFile::PartialFile(const std::string& path) : path_(path), target_(resolve
 }
 
 PartialFile::~PartialFile() {
-  if (fd_ >= 0) ::close(fd_);
   if (!committed_ && partial_ != target_) ::unlink(partial_.c_str());
+  if (fd_ >= 0) ::close(fd_);
   forget(partial_.c_str());
 }
 
@@ -106,22 +142,22 @@ void PartialFile::flush() {
   buffer_.clear();
 }
 
-void PartialFile::close() {
-  const int fd = fd_;
-  fd_ = -1;
-  // Network file systems report a full disk only here.
-  if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) stop(path_);
-}
-
 void PartialFile::commit() {
   flush();
   // A failing disk is found out before the old file goes; file systems that cannot synchronize say so in other codes.
   const bool synced = partial_ == target_ || ::fsync(fd_) == 0;
   if (!synced && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) stop(path_);
-  close();
-  if (partial_ != target_ && ::rename(partial_.c_str(), target_.c_str()) != 0) {
-    stop(path_);
-  }
+  const int lock = ::dup(fd_);  // held until the file has its name
+  const bool named = [&] {
+    const int fd = std::exchange(fd_, -1);
+    // Network file systems report a full disk only here.
+    if (::close(fd) != 0 && errno != EINTR) return false;
+    return partial_ == target_ || ::rename(partial_.c_str(), target_.c_str()) == 0;
+  }();
+  const int reason = errno;
+  if (lock >= 0) ::close(lock);
+  errno = reason;
+  if (!named) stop(path_);
   committed_ = true;
 }
 
@@ -129,6 +165,22 @@ void remove_partial_files() noexcept {
   for (const auto& slot : under_construction) {
     if (const char* name = slot.load()) ::unlink(name);
   }
+}
+
+void remove_abandoned(const std::string& directory, const std::function<bool(const std::string& name)>& ours) try {
+  for (const auto& entry : fs::directory_iterator(directory.empty() ? "." : directory)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t at = name.rfind(partial_mark);
+    if (at == std::string::npos || at + partial_mark.size() == name.size()) continue;
+    const bool process = name.find_first_not_of("0123456789", at + partial_mark.size()) == std::string::npos;
+    if (process && ours(name.substr(0, at))) remove_unlocked(entry.path().c_str());
+  }
+} catch (const fs::filesystem_error&) {  // a directory that cannot be listed
+}
+
+void remove_abandoned(const std::string& path) {
+  const fs::path target = resolve_links(path);
+  remove_abandoned(target.parent_path().string(), [&](const std::string& name) { return name == target.filename(); });
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
@@ -139,9 +191,9 @@ void write_file(const std::string& path, std::string_view bytes) {
 
 void make_directories(const std::string& path) {
   std::error_code reason;
-  std::filesystem::create_directories(path, reason);
+  fs::create_directories(path, reason);
   if (reason) fail(path, "cannot make the directory: ", reason.message());
-  if (!std::filesystem::is_directory(path, reason)) fail(path, "cannot make the directory: it is a file");
+  if (!fs::is_directory(path, reason)) fail(path, "cannot make the directory: it is a file");
 }
 
 }  // namespace qrane::io

@@ -2,12 +2,13 @@
 // Output files that appear whole or not at all: written beside their place, renamed into it at the end.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 namespace qrane::io {
 
-/// A file under construction at PATH.partial-PID.
+/// A file under construction at PATH.partial-PID, locked while it is.
 ///
 /// A symbolic link is followed, so that the link stays; what exists and is no regular file (/dev/null, a fifo) is
 /// written directly, since a rename would replace it; "-" is standard output. Faults are Error{file} naming PATH and
@@ -29,8 +30,6 @@ class PartialFile {
   void commit();
 
  private:
-  void close();
-
   std::string path_;     ///< as the caller named it, for messages
   std::string target_;   ///< links resolved
   std::string partial_;  ///< equals target_ when written directly
@@ -42,6 +41,11 @@ class PartialFile {
 /// Removes what PartialFile's of this process have written and not committed; a signal handler may call it before the
 /// process ends.
 void remove_partial_files() noexcept;
+
+/// Removes the partial files of a path that processes have left which were killed: those that no process has locked.
+void remove_abandoned(const std::string& path);
+/// The same of all files in a directory whose names, once complete, are `ours`.
+void remove_abandoned(const std::string& directory, const std::function<bool(const std::string& name)>& ours);
 
 /// The whole file at once (JSON, text).
 void write_file(const std::string& path, std::string_view bytes);

@@ -36,7 +36,9 @@ constexpr std::array<std::pair<Stage, const char*>, 5> stage_names{{{Stage::plan
 const char* to_string(Algorithm algorithm) { return detail::name_of(algorithm_names, algorithm); }
 const char* to_string(QForm form) { return detail::name_of(form_names, form); }
 const char* to_string(Stage stage) { return detail::name_of(stage_names, stage); }
-Algorithm algorithm_from_string(const std::string& name) { return detail::value_of(algorithm_names, name, "algorithm"); }
+Algorithm algorithm_from_string(const std::string& name) {
+  return detail::value_of(algorithm_names, name, "algorithm");
+}
 QForm q_form_from_string(const std::string& name) { return detail::value_of(form_names, name, "form of Q"); }
 
 std::string Plan::explain() const {

@@ -9,14 +9,14 @@
 
 #include "dense/solve/consume.hpp"
 #include "dense/solve/least_squares.hpp"
-#include "update/cholesky.hpp"
-#include "update/columns.hpp"
-#include "update/columns_without_q.hpp"
+#include "update/choice/request.hpp"
 #include "update/drift.hpp"
+#include "update/no_q/columns.hpp"
+#include "update/no_q/rows.hpp"
 #include "update/rank_k.hpp"
 #include "update/refactor.hpp"
-#include "update/request.hpp"
-#include "update/rows_without_q.hpp"
+#include "update/thin_q/cholesky.hpp"
+#include "update/thin_q/columns.hpp"
 
 namespace qrane::update {
 
@@ -148,7 +148,7 @@ UpdateReport Updated<B, T>::update(const Request& request) {
   if (!request.options.queued || pending_.full()) settle_refusals();
   check_request(request, subject());
   UpdateReport report = planner_.plan(tools_.profile, request, subject());
-  if (request.p == 0 || (request.change == Change::rank_k && store_.n == 0)) return report;
+  if (shape_of(request, subject()).changes_nothing()) return report;
   tools_.trim();
   tools_.scratch.reset();
   tools_.begin_stages();

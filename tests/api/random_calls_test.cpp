@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sequences of factorizations, updates and solves, compared with fresh factorizations. A failing sequence is
-// shrunk and printed. QRANE_TEST_SEED=N begins with that seed, QRANE_TEST_COUNT=N plays so
-// many.
-#include <cstdlib>
-
+// Random sequences of factorizations, updates and solves, compared with fresh factorizations.
 #include "random_calls/play.hpp"
 #include "support/small_run.hpp"
 
@@ -18,20 +14,7 @@ TYPED_TEST(RandomCalls, AgreeWithFreshFactorizations) {
   using T = typename TypeParam::Scalar;
   const Context& context = this->context();
   const auto outcome = [&](const Sequence& s) { return Player<T>(context, s).play(); };
-  const auto number = [](const char* name, std::uint32_t otherwise) {
-    const char* const text = std::getenv(name);
-    return text ? static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10)) : otherwise;
-  };
-  const std::uint32_t first = number("QRANE_TEST_SEED", 1);
-  const std::uint32_t count = number("QRANE_TEST_COUNT", small_run() ? (this->thorough ? 300 : 20) : 20000);
-  int failures = 0;
-  for (std::uint32_t seed = first; seed < first + count && failures < 5; ++seed) {
-    const Sequence drawn = draw(seed);
-    if (outcome(drawn).empty()) continue;
-    ++failures;
-    const Sequence simple = shrunk(drawn, [&](const Sequence& s) { return !outcome(s).empty(); });
-    ADD_FAILURE() << outcome(simple) << "\nin " << simple.text() << "drawn as " << drawn.text();
-  }
+  play_random(small_run() ? (this->thorough ? 300 : 20) : 20000, draw, outcome, simpler_steps);
 }
 
 /// Found by the test above.

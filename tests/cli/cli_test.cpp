@@ -18,7 +18,7 @@
 #include <cli/flops_bar.hpp>
 #include <cli/measures.hpp>
 #include <cli/suggest.hpp>
-#include <io/image.hpp>
+#include <io/images/image.hpp>
 
 #include "cpu/queue/blas_core.hpp"
 

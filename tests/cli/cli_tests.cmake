@@ -18,14 +18,15 @@ if(TARGET qrane_command)
   foreach(test cli_test.Matrices cli_bad_input_test.BadInput cli_update_test.Changes cli_update_test.BadInput
       cli_sparse_test.Analyze cli_sparse_test.Long cli_background_test.Background cli_background_test.Interrupt
       cli_files_test.Overwrite cli_files_test.BadFiles cli_files_test.Streams cli_files_test.Failures
-      cli_video_test.Names cli_video_test.Live cli_video_test.Results)
+      cli_video_test.Names cli_video_test.Live cli_video_test.Results cli_endings_test.Signals cli_endings_test.Output
+      cli_endings_test.Disks)
     string(REPLACE "." ";" parts ${test})
     list(GET parts 0 file)
     list(GET parts 1 suite)
     add_test(NAME ${test}
       COMMAND ${QRANE_TEST_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/cli/${file}.py $<TARGET_FILE:qrane_command> ${suite})
     set_tests_properties(${test} PROPERTIES ENVIRONMENT
-      "QRANE_TEST_OTHER_CORE=$<TARGET_FILE:qrane_test_other_core>")
+      "QRANE_TEST_OTHER_CORE=$<TARGET_FILE:qrane_test_other_core>;QRANE_TEST_SANITIZED=${QRANE_SANITIZE}")
     set_tests_properties(${test} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS cli)
   endforeach()
   # Failing allocations, some of them; all with QRANE_TEST_FULL=1. Sanitizers have an allocator of their own.

@@ -181,8 +181,8 @@ class Player {
       }
     } catch (const Error& error) {
       if (before) scale_ = *before;
-      // without Q columns cannot enter beside attached right-hand sides, and an empty matrix cannot be given
-      const bool cannot = sequence_.form == QForm::none && (attached() || next.values.empty());
+      // without Q columns cannot enter beside attached right-hand sides
+      const bool cannot = sequence_.form == QForm::none && attached();
       const bool may_refuse = (cannot || call.method != UpdateMethod::automatic) &&
                               (error.code() == ErrorCode::unavailable || error.code() == ErrorCode::invalid_argument);
       return may_refuse ? "" : std::string("it threw: ") + error.what();

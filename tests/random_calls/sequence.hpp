@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sequences of calls on one factorization: what they are, how they are drawn, and how one that fails shrinks.
+// Random sequences of calls on one factorization: what they are, how they are drawn, and what makes one simpler.
 // A call's numbers are taken modulo what the matrix allows when its turn comes, so that any subset of calls is legal.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <random>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include <qrane/qrane.hpp>
+
+#include "random_calls/shrink.hpp"
 
 namespace qrane::test {
 
@@ -83,45 +84,22 @@ inline Sequence draw(std::uint32_t seed) {
   return s;
 }
 
-/// The simplest sequence that still fails, by steps that each keep the failure.
-inline Sequence shrunk(Sequence s, const std::function<bool(const Sequence&)>& fails) {
-  const auto keep_if_fails = [&](Sequence simpler) {
-    if (!fails(simpler)) return false;
-    s = std::move(simpler);
-    return true;
-  };
-  for (bool again = true; again;) {
-    again = false;
-    for (std::size_t i = s.calls.size(); i-- > 0;) {
-      Sequence t = s;
-      t.calls.erase(t.calls.begin() + static_cast<std::ptrdiff_t>(i));
-      again = keep_if_fails(std::move(t)) || again;
-    }
-    const auto simplify = [&](auto change) {
-      Sequence t = s;
-      if (change(t)) again = keep_if_fails(std::move(t)) || again;
-    };
-    const auto set = [](auto& value, auto simpler) {
-      if (value == simpler) return false;
-      value = simpler;
-      return true;
-    };
-    simplify([&](Sequence& t) { return set(t.attached, false); });
-    simplify([&](Sequence& t) { return set(t.fill, Fill::normal); });
-    for (const auto member : {&Sequence::rows, &Sequence::cols}) {
-      for (const Index less : {s.*member / 2, s.*member - 1})
-        simplify([&](Sequence& t) { return less >= 0 && less < t.*member && set(t.*member, less); });
-    }
-    for (std::size_t i = 0; i < s.calls.size(); ++i) {
-      simplify([&](Sequence& t) { return set(t.calls[i].fill, Fill::normal); });
-      simplify([&](Sequence& t) { return set(t.calls[i].method, UpdateMethod::automatic); });
-      simplify([&](Sequence& t) { return set(t.calls[i].lends, false); });
-      simplify([&](Sequence& t) { return set(t.calls[i].k, 0u); });
-      for (const auto member : {&Call::k, &Call::p})
-        simplify([&](Sequence& t) { return set(t.calls[i].*member, t.calls[i].*member / 2); });
-    }
+/// What makes a sequence simpler, for shrunk().
+inline constexpr auto simpler_steps = [](const Sequence& s, const auto& simplify) {
+  simplify([](Sequence& t) { return set_simpler(t.attached, false); });
+  simplify([](Sequence& t) { return set_simpler(t.fill, Fill::normal); });
+  for (const auto member : {&Sequence::rows, &Sequence::cols}) {
+    for (const Index less : {s.*member / 2, s.*member - 1})
+      simplify([&](Sequence& t) { return less >= 0 && less < t.*member && set_simpler(t.*member, less); });
   }
-  return s;
-}
+  for (std::size_t i = 0; i < s.calls.size(); ++i) {
+    simplify([&](Sequence& t) { return set_simpler(t.calls[i].fill, Fill::normal); });
+    simplify([&](Sequence& t) { return set_simpler(t.calls[i].method, UpdateMethod::automatic); });
+    simplify([&](Sequence& t) { return set_simpler(t.calls[i].lends, false); });
+    simplify([&](Sequence& t) { return set_simpler(t.calls[i].k, 0); });
+    for (const auto member : {&Call::k, &Call::p})
+      simplify([&](Sequence& t) { return set_simpler(t.calls[i].*member, t.calls[i].*member / 2); });
+  }
+};
 
 }  // namespace qrane::test

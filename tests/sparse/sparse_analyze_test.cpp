@@ -103,7 +103,8 @@ TEST(SparseAnalyze, OrderingNames) {
 }
 
 /// The message of the Error that analyzing throws.
-std::string refusal(const sparse::Pattern& pattern, const AnalyzeOptions& options = {}, sparse::Indices permutation = {}) {
+std::string refusal(const sparse::Pattern& pattern, const AnalyzeOptions& options = {},
+                    sparse::Indices permutation = {}) {
   const Context context({.backend = Backend::cpu});
   try {
     sparse::analyze(context, pattern, options, permutation);

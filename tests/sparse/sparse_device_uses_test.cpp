@@ -267,7 +267,8 @@ TYPED_TEST(SparseDeviceUses, HugeTinyAndBadRightHandSides) {
   for (const MatrixView<const T> view : {MatrixView<const T>(b.view()), device.view()})
     EXPECT_TRUE(refuses([&] { checked.solve(view); }, ErrorCode::not_finite, {"row 17", "column 1"}));
   EXPECT_TRUE(refuses([&] { checked.apply_qt(b.view()); }, ErrorCode::not_finite, {"row 17", "column 1"}));
-  EXPECT_TRUE(refuses([&] { TestFixture::factor(p, options, b.view()); }, ErrorCode::not_finite, {"right-hand side", "row 17"}));
+  EXPECT_TRUE(refuses([&] { TestFixture::factor(p, options, b.view()); }, ErrorCode::not_finite,
+                      {"right-hand side", "row 17"}));
 }
 
 TYPED_TEST(SparseDeviceUses, RefactorizationIsUsedAfterwards) {

@@ -163,7 +163,8 @@ TYPED_TEST(SparseLimits, WhatTheDeviceHasFreeIsALimitToo) {
   for (const KeepQ keep : {KeepQ::discard, KeepQ::keep}) {
     FactorOptions options = TestFixture::options(keep);
     const sparse::Analysis analysis = sparse::analyze(TestFixture::context(), a.view());
-    const auto free = TestFixture::outcome(TestFixture::context(), analysis.factor(a.view(), options, b.view()), b, keep);
+    const auto free =
+        TestFixture::outcome(TestFixture::context(), analysis.factor(a.view(), options, b.view()), b, keep);
     const Index least = TestFixture::least(analysis, a, b, options);
     const Index room = least + (free.facts.peak_bytes - least) / 2;
     const Context small = fresh_context(TypeParam::backend, room * 64 / 63 + 64);
@@ -174,7 +175,8 @@ TYPED_TEST(SparseLimits, WhatTheDeviceHasFreeIsALimitToo) {
     // and where even that is too little, the context goes on
     const Context tiny = fresh_context(TypeParam::backend, least / 2);
     const sparse::Analysis third = sparse::analyze(tiny, a.view());
-    EXPECT_TRUE(refuses([&] { third.factor(a.view(), options, b.view()); }, ErrorCode::out_of_memory, {"front ", "free"}));
+    EXPECT_TRUE(
+        refuses([&] { third.factor(a.view(), options, b.view()); }, ErrorCode::out_of_memory, {"front ", "free"}));
     options.processor = sparse::Processor::cpu;
     EXPECT_EQ(third.factor(a.view(), options, b.view()).facts().rank, free.facts.rank);
     EXPECT_EQ(f.r().values, free.r.values);

@@ -156,6 +156,24 @@ TYPED_TEST(SparseQr, ToleranceAndRefusal) {
   EXPECT_TRUE(refuses([&] { TestFixture::factor(a, options); }, ErrorCode::rank_deficient, {"10", "11", "0.01"}));
 }
 
+TYPED_TEST(SparseQr, ShortColumnsAreNotDependentOnes) {
+  using T = typename TypeParam::Scalar;
+  Triplets triplets = random_sparse(60, 24, 0.2, 21);
+  for (Index i = 0; i < 60; ++i) triplets.add(i, i % 24, 2.0);
+  for (std::size_t k = 0; k < triplets.value.size(); ++k)
+    triplets.value[k] *= std::exp2(static_cast<double>(triplets.col[k] % 11 * 3 - 15));
+  triplets.cols = 26;
+  const std::size_t count = triplets.value.size();
+  for (std::size_t k = 0; k < count; ++k)  // a column that depends on two others, and one too short for any scalar
+    if (triplets.col[k] == 3 || triplets.col[k] == 8)
+      triplets.add(triplets.row[k], 24, static_cast<double>(static_cast<T>(triplets.value[k])));
+  triplets.add(5, 25, 1e-14);
+  const Values<T> a(triplets);
+  const Factor<T> f = TestFixture::factor(a);
+  EXPECT_EQ(f.rank(), 24);
+  TestFixture::expect_factorization(a, f);
+}
+
 TYPED_TEST(SparseQr, SingletonsBelowTheToleranceAreNone) {
   using T = typename TypeParam::Scalar;
   Triplets triplets = random_sparse(30, 8, 0.5, 5);

@@ -108,30 +108,41 @@ class SparseQr : public BackendTest<Where> {
     return sparse::analyze(context(), a.view(), analyze).factor(a.view(), options, rhs);
   }
 
+  /// R as an m x n array; a permutation and an upper trapezoid are expected.
+  static Dense<T> expect_r(const Factor<T>& f) {
+    const Index m = f.rows(), n = f.cols();
+    std::vector<Index> sorted = f.permutation();
+    std::sort(sorted.begin(), sorted.end());
+    for (Index k = 0; k < n; ++k) EXPECT_EQ(sorted[k], k);
+    const SparseMatrix<T> sparse_r = f.r();
+    EXPECT_EQ(sparse_r.rows, f.rank());
+    EXPECT_EQ(sparse_r.cols, n);
+    Dense<T> r(m, n);
+    for (Index j = 0; j < n; ++j)
+      for (Index p = sparse_r.pointers[j]; p < sparse_r.pointers[j + 1]; ++p) {
+        EXPECT_TRUE(p == sparse_r.pointers[j] || sparse_r.row_indices[p - 1] < sparse_r.row_indices[p]);
+        EXPECT_LE(sparse_r.row_indices[p], j);
+        r(sparse_r.row_indices[p], j) = sparse_r.values[p];
+      }
+    return r;
+  }
+
   /// A P = Q [R; 0] column by column, Q orthogonal, R upper trapezoidal; dropped columns are off by the tolerance.
   static void expect_factorization(const Values<T>& a, const Factor<T>& f) {
     const Dense<T> dense = a.dense();
     const Index m = dense.rows, n = dense.cols, rank = f.rank();
     const std::vector<Index> permutation = f.permutation();
-    std::vector<Index> sorted = permutation;
-    std::sort(sorted.begin(), sorted.end());
-    for (Index k = 0; k < n; ++k) ASSERT_EQ(sorted[k], k);
-    const SparseMatrix<T> sparse_r = f.r();
-    ASSERT_EQ(sparse_r.rows, rank);
-    ASSERT_EQ(sparse_r.cols, n);
-    Dense<T> r(m, n);
-    for (Index j = 0; j < n; ++j)
-      for (Index p = sparse_r.pointers[j]; p < sparse_r.pointers[j + 1]; ++p) {
-        ASSERT_TRUE(p == sparse_r.pointers[j] || sparse_r.row_indices[p - 1] < sparse_r.row_indices[p]);
-        ASSERT_LE(sparse_r.row_indices[p], j);
-        r(sparse_r.row_indices[p], j) = sparse_r.values[p];
-      }
+    const Dense<T> r = expect_r(f);
     Dense<T> q = identity<T>(m);
     f.apply_q(q.view());
     const double unit = static_cast<double>(std::min(m, n) + 10) * eps;
     EXPECT_LE(departure_from_orthonormal(convert<W>(q)), 30 * unit);
     const Dense<W> qr = multiply(convert<W>(q), convert<W>(r));
-    const double tolerance = std::max(f.facts().absolute_tolerance, 0.0);
+    // what dropped columns may be off by
+    const auto tolerance = [&](Index j, W norm) {
+      if (j < rank) return W(0);
+      return std::max(static_cast<W>(f.facts().absolute_tolerance), static_cast<W>(f.facts().column_tolerance) * norm);
+    };
     const W underflow = static_cast<W>(m * n) * std::numeric_limits<T>::denorm_min();
     for (Index j = 0; j < n; ++j) {
       W gap = 0, length = 0;
@@ -140,7 +151,7 @@ class SparseQr : public BackendTest<Where> {
         gap += (x - qr(i, j)) * (x - qr(i, j));
         length += x * x;
       }
-      EXPECT_LE(std::sqrt(gap), 30 * unit * std::sqrt(length) + (j >= rank ? tolerance : 0) + underflow)
+      EXPECT_LE(std::sqrt(gap), 30 * unit * std::sqrt(length) + tolerance(j, std::sqrt(length)) + underflow)
           << "column " << j;
     }
     Dense<T> c = dense;  // Qᵀ A P = [R; 0]
@@ -150,9 +161,30 @@ class SparseQr : public BackendTest<Where> {
       W gap = 0;
       for (Index i = 0; i < m; ++i)
         gap += (static_cast<W>(c(i, permutation[j])) - r(i, j)) * (static_cast<W>(c(i, permutation[j])) - r(i, j));
-      EXPECT_LE(std::sqrt(gap), 60 * unit * column_norm(wide, permutation[j]) + (j >= rank ? tolerance : 0) + underflow)
-          << "column " << j << " of Qᵀ A P";
+      const W norm = column_norm(wide, permutation[j]);
+      EXPECT_LE(std::sqrt(gap), 60 * unit * norm + tolerance(j, norm) + underflow) << "column " << j << " of Qᵀ A P";
     }
+  }
+
+  /// Pᵀ Aᵀ A P = Rᵀ R element by element, R upper trapezoidal; dropped columns are off by the tolerance.
+  static void expect_gram(const Values<T>& a, const Factor<T>& f) {
+    const Dense<W> wide = convert<W>(a.dense()), r = convert<W>(expect_r(f));
+    const Index m = wide.rows, n = wide.cols;
+    const std::vector<Index> permutation = f.permutation();
+    Dense<W> permuted(m, n);
+    for (Index j = 0; j < n; ++j) std::copy_n(wide.column(permutation[j]), m, permuted.column(j));
+    const Dense<W> gap = subtract(multiply_transposed(permuted, permuted), multiply_transposed(r, r));
+    const W unit = static_cast<W>(30 * static_cast<double>(std::min(m, n) + 10) * eps);
+    const W tolerance = std::max(f.facts().absolute_tolerance, 0.0);
+    const W underflow = static_cast<W>(m * n) * std::numeric_limits<T>::denorm_min();
+    const auto off = [&](Index j) {
+      return unit * column_norm(permuted, j) + (j >= f.rank() ? tolerance : 0) + underflow;
+    };
+    for (Index j = 0; j < n; ++j)
+      for (Index i = 0; i <= j; ++i) {
+        const W length = column_norm(permuted, i), other = column_norm(permuted, j);
+        EXPECT_LE(std::abs(gap(i, j)), off(i) * other + off(j) * length + off(i) * off(j)) << i << ", " << j;
+      }
   }
 
   /// ‖Aᵀ (b - A x)‖ is rounding.

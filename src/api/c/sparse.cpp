@@ -261,6 +261,7 @@ int qrane_sparse_factor_facts(const qrane_sparse_factor* f, qrane_sparse_facts* 
     out.moved_bytes = facts.moved_bytes;
     out.on_device = facts.on_device;
     out.stages = facts.stages;
+    out.column_tolerance = facts.column_tolerance;
     write_struct(out, target);
   });
 }

@@ -91,12 +91,7 @@ class LeastSquaresWork {
 
   LeastSquaresWork(const Queue& queue, const plan::DeviceProfile& profile, Index rows, Index cols, Index nrhs,
                    Algorithm algorithm, Fallback fallback)
-      : queue_(queue),
-        profile_(profile),
-        rows_(rows),
-        cols_(cols),
-        nrhs_(nrhs),
-        queued_(fallback == Fallback::queued) {
+      : queue_(queue), profile_(profile), rows_(rows), cols_(cols), nrhs_(nrhs), queued_(fallback == Fallback::queued) {
     detail::check(nrhs >= 0, ErrorCode::invalid_argument, "the number of right-hand sides is negative: ", nrhs);
     constexpr Index most_rhs = 32;  // each four are one more pass over A
     const Index widest = std::min(profile.limits.max_solve_gram, profile.limits.max_cholesky);
@@ -110,8 +105,7 @@ class LeastSquaresWork {
       return plan_.algorithm;
     };
     // where Q comes out explicit from Cholesky QR it is the faster way to Qᵀ b too
-    if (wide() || sizeof(T) == 4 || algorithm != Algorithm::automatic ||
-        planned(QForm::thin) != Algorithm::cholesky_qr)
+    if (wide() || sizeof(T) == 4 || algorithm != Algorithm::automatic || planned(QForm::thin) != Algorithm::cholesky_qr)
       planned(QForm::implicit);
     plan_.workspace_bytes = Factorization<B, T>::workspace_bytes(plan_);
   }
@@ -133,8 +127,8 @@ class LeastSquaresWork {
     return memory_.bytes() + a_memory_.bytes() + b_memory_.bytes() + (f_ ? plan_.workspace_bytes : 0);
   }
 
-  /// x, which finish() completes. Queues work alone from and to column-major device memory, and allocates the first time
-  /// alone. `residuals`: finish() will ask for their norms.
+  /// x, which finish() completes. Queues work alone from and to column-major device memory, and allocates the first
+  /// time alone. `residuals`: finish() will ask for their norms.
   void execute(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> x, bool check, bool residuals) {
     check_shapes(a, b, x);
     reserve();
@@ -253,8 +247,7 @@ class LeastSquaresWork {
   void solve_deficient_tall(RankView<B, T>& rank, const SolveOptions& options) {
     const Temporary<B, T> y(queue_, cols_, nrhs_);
     copy(queue_, y_.block(0, 0, cols_, nrhs_), y.matrix, backend::Part::all);
-    const Solution<T> solved =
-        solve_projected<B, T>(*f_, rank, profile_, y.matrix, options, Memory::device);
+    const Solution<T> solved = solve_projected<B, T>(*f_, rank, profile_, y.matrix, options, Memory::device);
     copy(queue_, as_device<B>(solved.x.view()), x_, backend::Part::all);
     queue_.synchronize();
   }
@@ -307,8 +300,7 @@ Solution<T> least_squares(typename B::Queue& queue, const plan::DeviceProfile& p
   auto work = kept.template lease<LeastSquaresWork<B, T>>({a.rows, a.cols, b.cols, options.algorithm}, [&] {
     return LeastSquaresWork<B, T>(queue, profile, a.rows, a.cols, b.cols, options.algorithm, Fallback::in_finish);
   });
-  Matrix<T> x = b.memory == Memory::host ? Matrix<T>::host(a.cols, b.cols)
-                                         : device_matrix<B, T>(queue, a.cols, b.cols);
+  Matrix<T> x = b.memory == Memory::host ? Matrix<T>::host(a.cols, b.cols) : device_matrix<B, T>(queue, a.cols, b.cols);
   work->execute(a, b, x.view(), options.check_finite, true);
   Solution<T> out = work->finish(options.solve);
   out.x = std::move(x);

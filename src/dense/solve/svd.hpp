@@ -25,8 +25,8 @@ inline HostMatrix transposed(const HostMatrix& a) {
   return out;
 }
 
-/// SVDs of matrices of one shape: the decisions, the memory, and one SVD at a time. A is seen as tall, with m >= n; of a
-/// wide one all views are transposed.
+/// SVDs of matrices of one shape: the decisions, the memory, and one SVD at a time. A is seen as tall, with m >= n; of
+/// a wide one all views are transposed.
 template <class B, class T>
 class SvdWork {
  public:

@@ -66,7 +66,8 @@ KERNEL factor_front_panels(CONDITION, FRONTS, BUFFER(tasks), const int whole) {
         wide true_norm = norm;
         if (begin + j < pivots && exponents_at >= 0)
           true_norm = ldexp(true_norm, -AT(const int, exponents)[shape->first_col + begin + j]);
-        const int drop = rows_left && begin + j < pivots && least >= 0 && true_norm <= least;
+        const int drop =
+            rows_left && begin + j < pivots && least >= 0 && (scaled_tolerance ? (wide)norm : true_norm) <= least;
         REAL beta = top, tau = 0, scale = 0;
         if (!(dot <= NEGLIGIBLE)) {  // else H = I; NaN comes here and spreads
           beta = -copysign(norm, top);

@@ -116,7 +116,7 @@ class PanelFactorization {
     const T norm = std::sqrt(alpha * alpha + tail);
     if (rule_.tolerance >= 0 && j < front_.pivots) {
       const double true_norm = rule_.exponents ? std::ldexp(static_cast<double>(norm), -rule_.exponents[j]) : norm;
-      if (true_norm <= rule_.tolerance) {
+      if ((rule_.scaled ? static_cast<double>(norm) : true_norm) <= rule_.tolerance) {
         result_.dropped_norm2 += true_norm * true_norm;
         move_to_corner(j, row - panel_.first_row);
         std::fill(x + row, x + height, T(0));
@@ -272,12 +272,21 @@ void update_columns(const FrontMatrix<T>& front, const FrontResult<T>& result, s
 }
 
 template <class T>
-void factor_front(const FrontMatrix<T>& front, FrontResult<T>& result, const DropRule& rule, Scratch<T>& scratch) {
+double panel_share(const FrontMatrix<T>& front, const FrontResult<T>& result, std::size_t k) {
+  const double all = static_cast<double>(front.cols), before = static_cast<double>(result.panels[k].col) / all;
+  const double after = before + static_cast<double>(result.panels[k].cols) / all;
+  return (1 - before) * (1 - before) - (1 - after) * (1 - after);
+}
+
+template <class T>
+void factor_front(const FrontMatrix<T>& front, FrontResult<T>& result, const DropRule& rule, Scratch<T>& scratch,
+                  Progress& progress, double flops) {
   Index row = 0;
   for (std::size_t k = 0; k < result.panels.size(); ++k) {
     row = factor_panel(front, result, k, row, rule, scratch);
     if (!result.direct)
       update_columns(front, result, k, result.panels[k].col + result.panels[k].cols, front.cols, scratch);
+    progress.add(flops * panel_share(front, result, k));
   }
 }
 
@@ -288,7 +297,8 @@ void factor_front(const FrontMatrix<T>& front, FrontResult<T>& result, const Dro
                               Scratch<T>&);                                                                           \
   template void apply_block(const T*, Index, Index, Index, const T*, Index, Op, T*, Index, Index, Scratch<T>&);       \
   template void update_columns(const FrontMatrix<T>&, const FrontResult<T>&, std::size_t, Index, Index, Scratch<T>&); \
-  template void factor_front(const FrontMatrix<T>&, FrontResult<T>&, const DropRule&, Scratch<T>&);
+  template double panel_share(const FrontMatrix<T>&, const FrontResult<T>&, std::size_t);                             \
+  template void factor_front(const FrontMatrix<T>&, FrontResult<T>&, const DropRule&, Scratch<T>&, Progress&, double);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "sparse/host/reflect.hpp"
+#include "sparse/progress.hpp"
 #include "vocabulary/vocabulary.hpp"
 
 namespace qrane::sparse {
@@ -77,6 +78,7 @@ struct FrontPanel {
 /// When columns are dropped.
 struct DropRule {
   double tolerance = -1;           ///< < 0: never
+  bool scaled = false;             ///< the tolerance is for columns as they are scaled, else for the user's
   const int* exponents = nullptr;  ///< local column j was multiplied by 2^exponents[j]; or null
 };
 
@@ -153,8 +155,13 @@ template <class T>
 void update_columns(const FrontMatrix<T>& front, const FrontResult<T>& result, std::size_t k, Index first, Index last,
                     Scratch<T>& scratch);
 
-/// All panels.
+/// Of a front's flops, about: panel k's.
 template <class T>
-void factor_front(const FrontMatrix<T>& front, FrontResult<T>& result, const DropRule& rule, Scratch<T>& scratch);
+double panel_share(const FrontMatrix<T>& front, const FrontResult<T>& result, std::size_t k);
+
+/// All panels; each one's share of the front's flops is added to `progress`.
+template <class T>
+void factor_front(const FrontMatrix<T>& front, FrontResult<T>& result, const DropRule& rule, Scratch<T>& scratch,
+                  Progress& progress, double flops);
 
 }  // namespace qrane::sparse

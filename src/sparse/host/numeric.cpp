@@ -176,6 +176,7 @@ template <class T>
 DropRule Numeric<T>::drop_rule(Index f, Worker& worker) const {
   DropRule rule;
   rule.tolerance = tolerance_;
+  rule.scaled = this->scaled_tolerance();
   if (exponents_.empty()) return rule;
   const Front& front = symbolic_->fronts[f];
   worker.exponents.assign(exponents_.begin() + front.first_col, exponents_.begin() + front.first_col + front.pivots);
@@ -357,11 +358,10 @@ void Numeric<T>::factor_range(Index first, Index last, Worker& worker) {
       if (taken.cb && plan_.place[child] < 0) worker.cb_stack.pop(left_elements(rows * cols - rows * (rows - 1) / 2));
       taken.cb = nullptr;
     }
-    factor_front(front, worker.result, drop_rule(f, worker), worker.scratch);
+    factor_front(front, worker.result, drop_rule(f, worker), worker.scratch, *progress_, shape.flops);
     store(f, front, worker.result, worker);
     worker.front.clear();
     if (worker.large_front) leave_front(f, std::exchange(worker.large_front, nullptr));
-    progress_->add(shape.flops);
   }
 }
 

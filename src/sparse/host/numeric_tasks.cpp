@@ -263,10 +263,9 @@ class NumericTasks {
     n_.assemble(f, u.layout, u.matrix, u.result, worker);
     const Front& shape = s_.fronts[f];
     if (u.result.direct || shape.flops < large_front || u.result.panels.size() < 3) {
-      factor_front(u.matrix, u.result, u.rule, worker.scratch);
+      factor_front(u.matrix, u.result, u.rule, worker.scratch, *n_.progress_, shape.flops);
       u.factored = u.result.panels.size();
       finish(f, worker);
-      n_.progress_->add(shape.flops);
       return;
     }
     u.updated.assign((u.matrix.cols + large_front_block - 1) / large_front_block, 0);
@@ -312,14 +311,7 @@ class NumericTasks {
     }
     if (k > 0) update_columns(u.matrix, u.result, k - 1, u.result.panels[k].col, end_of(u, k), worker.scratch);
     u.row = factor_panel(u.matrix, u.result, k, u.row, u.rule, worker.scratch);
-    n_.progress_->add(s_.fronts[f].flops *
-                      (share_left(u, k) - (k + 1 < u.result.panels.size() ? share_left(u, k + 1) : 0)));
-  }
-
-  /// Of a front's flops, about: from panel k on.
-  static double share_left(const Upper& u, std::size_t k) {
-    const double all = static_cast<double>(u.matrix.cols), left = all - static_cast<double>(u.result.panels[k].col);
-    return left * left / (all * all);
+    n_.progress_->add(s_.fronts[f].flops * panel_share(u.matrix, u.result, k));
   }
 
   /// A block's updates by all panels that are factored; the chain does each panel's first columns.
@@ -328,6 +320,7 @@ class NumericTasks {
     const Index first = task.block * large_front_block, last = std::min(first + large_front_block, u.matrix.cols);
     for (std::size_t k = u.updated[task.block]; k < task.until; ++k)
       update_columns(u.matrix, u.result, k, std::max(first, columns_begin(u, k)), last, worker.scratch);
+    n_.progress_->add(0);  // the thread of the callback may get no other tasks for long
   }
 
   /// Where the blocks' share of panel k's update begins: behind panel k + 1.
