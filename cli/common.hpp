@@ -110,18 +110,12 @@ class Resident {
   MatrixView<const T> view_;
 };
 
-/// A file's matrix, finite, a sparse one converted to dense. Where that does not fit, the error says what does.
+/// A file's matrix, finite, a sparse one converted to dense.
 template <class T>
 io::Dense<T> read_finite(const std::string& path) {
-  try {
-    io::Dense<T> a = io::read_dense<T>(path);
-    io::require_finite(path, a);
-    return a;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::out_of_memory || !io::probe_matrix(path).sparse) throw;
-    throw Error(error.code(), detail::concat(path, ": ", error.what(),
-                                             "; `qrane qr --sparse` and `qrane solve --sparse` keep it sparse"));
-  }
+  io::Dense<T> a = io::read_dense<T>(path);
+  io::require_finite(path, a);
+  return a;
 }
 
 /// The matrix in host memory; moved when it is there already.

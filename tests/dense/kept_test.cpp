@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "cpu/whole.hpp"
+#include "dense/buffer.hpp"
 #include "dense/kept.hpp"
 #include "support/backends.hpp"
 #include "support/combos.hpp"

@@ -172,7 +172,9 @@ TYPED_TEST(PlansTest, RepeatedExecutionAllocatesNothing) {
       for (int call = 0; call < 2; ++call) EXPECT_EQ(thrown_by(run).message, "");
       context.synchronize();
     }
-    if (svd_plan.on_device()) EXPECT_EQ(this->host_of(context, out.u).values, first_u);
+    if (svd_plan.on_device()) {
+      EXPECT_EQ(this->host_of(context, out.u).values, first_u);
+    }
     EXPECT_EQ(this->host_of(context, x).values, first_x);
   }
 }
