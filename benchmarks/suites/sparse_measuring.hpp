@@ -22,20 +22,12 @@ double wall_ms(Function&& function) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// More runs after a first one that took so long; none where that one is the sample.
-inline int more_runs(double first_ms) { return first_ms < 50 ? 9 : first_ms < 1000 ? 5 : first_ms < 4000 ? 2 : 0; }
-
-/// Takes samples after a first run, which is a warm-up where there are others.
+/// Takes samples after a first run, the warm-up: 5, or 9 of short ones. Fewer only when interrupted.
 template <class Function>
 std::vector<double> samples_after(double first_ms, const Session& session, Function&& function) {
   std::vector<double> samples;
-  const double enough_ms = session.on_gpu() ? 700 : 1e4;  // fewer than five where they take so long
-  double spent_ms = 0;
-  for (int left = more_runs(first_ms); left > 0 && spent_ms < enough_ms && !session.interrupted(); --left) {
-    samples.push_back(function());
-    spent_ms += samples.back();
-  }
-  if (samples.empty()) samples.push_back(first_ms);
+  const int runs = first_ms < 50 ? 9 : 5;
+  for (int run = 0; run < runs && !session.interrupted(); ++run) samples.push_back(function());
   return samples;
 }
 
