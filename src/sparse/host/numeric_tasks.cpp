@@ -2,13 +2,7 @@
 // Factoring the tree with several threads.
 //
 // Fronts whose subtree is a small part of all work are factored in ranges of whole subtrees, one thread each. A front
-// above them is one task, or, if it is large, many:
-//
-//     panel 0 | panel 1 | panel 2 | panel 3 | ...      the chain: update panel k by panel k - 1, factor it
-//             |         | block 0      | block 1 ...   beside it: blocks of columns beyond panel k, updated by panels
-//                                                      0 .. k - 1 in order, up to where the chain is
-//
-// A column meets the panels in order whoever does it, and the widths of products do not depend on who is free.
+// above them is one task, or, if it is large, many (upper_front.hpp).
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -23,6 +17,7 @@
 
 #include "cpu/queue/blas.hpp"
 #include "sparse/host/numeric.hpp"
+#include "sparse/host/upper_front.hpp"
 
 namespace qrane::sparse {
 
@@ -95,23 +90,7 @@ class NumericTasks {
   };
 
   struct Stopped {};  // another thread has failed
-
-  /// A front above the ranges.
-  struct Upper {
-    FrontLayout layout;
-    FrontMatrix<T> matrix;
-    FrontResult<T> result;  // of spare_ while the front is there
-    DropRule rule;
-    std::vector<Index> stair;
-    std::vector<Local> own_slot, child_slot;
-    std::vector<int> exponents;
-    Index waiting = 0;         // children
-    Index row = 0;             // first of the next panel
-    std::size_t factored = 0;  // panels
-    bool chain_busy = false;
-    std::vector<std::size_t> updated;  // per block of columns: panels
-    std::vector<char> busy;
-  };
+  using Upper = UpperFront<T>;
 
   /// Nothing else is in the region yet, so that stacks are where they were last time.
   void lend_stacks() {
@@ -239,7 +218,7 @@ class NumericTasks {
       }
       case Kind::front: return begin(task.front, worker);
       case Kind::chain: return chain(task.front, worker);
-      case Kind::block: return block(task, worker);
+      case Kind::block: return upper(task.front).update_block(task.block, task.until, worker.scratch);
     }
   }
 
@@ -269,8 +248,7 @@ class NumericTasks {
       n_.progress_->add(shape.flops);
       return;
     }
-    u.updated.assign((u.matrix.cols + large_front_block - 1) / large_front_block, 0);
-    u.busy.assign(u.updated.size(), 0);
+    u.share();
   }
 
   void finish(Index f, NumericWorker<T>& worker) {
@@ -298,41 +276,13 @@ class NumericTasks {
     spare_.push_back(std::exchange(result, {}));
   }
 
-  Index end_of(const Upper& u, std::size_t panel) const {
-    return u.result.panels[panel].col + u.result.panels[panel].cols;
-  }
-
   /// The next panel; after the last one, the front's end.
   void chain(Index f, NumericWorker<T>& worker) {
     Upper& u = upper(f);
-    const std::size_t k = u.factored;
-    if (k == u.result.panels.size()) {
+    if (u.all_factored())
       finish(f, worker);
-      return;
-    }
-    if (k > 0) update_columns(u.matrix, u.result, k - 1, u.result.panels[k].col, end_of(u, k), worker.scratch);
-    u.row = factor_panel(u.matrix, u.result, k, u.row, u.rule, worker.scratch);
-    n_.progress_->add(s_.fronts[f].flops *
-                      (share_left(u, k) - (k + 1 < u.result.panels.size() ? share_left(u, k + 1) : 0)));
-  }
-
-  /// Of a front's flops, about: from panel k on.
-  static double share_left(const Upper& u, std::size_t k) {
-    const double all = static_cast<double>(u.matrix.cols), left = all - static_cast<double>(u.result.panels[k].col);
-    return left * left / (all * all);
-  }
-
-  /// A block's updates by all panels that are factored; the chain does each panel's first columns.
-  void block(const Task& task, NumericWorker<T>& worker) {
-    const Upper& u = upper(task.front);
-    const Index first = task.block * large_front_block, last = std::min(first + large_front_block, u.matrix.cols);
-    for (std::size_t k = u.updated[task.block]; k < task.until; ++k)
-      update_columns(u.matrix, u.result, k, std::max(first, columns_begin(u, k)), last, worker.scratch);
-  }
-
-  /// Where the blocks' share of panel k's update begins: behind panel k + 1.
-  Index columns_begin(const Upper& u, std::size_t k) const {
-    return k + 1 < u.result.panels.size() ? end_of(u, k + 1) : u.matrix.cols;
+    else
+      n_.progress_->add(s_.fronts[f].flops * u.factor_next_panel(worker.scratch));
   }
 
   void completed(const Task& task) {
@@ -364,31 +314,14 @@ class NumericTasks {
     if (parent >= 0 && --upper(parent).waiting == 0) offer({Kind::front, parent});
   }
 
-  /// What a front's state allows next.
+  /// The tasks that a front's state allows next.
   void queue(Index f, Upper& u) {
-    const std::size_t next = u.factored, all = u.result.panels.size();
-    if (!u.chain_busy) {
-      bool free = true;
-      if (next >= 2 && next < all) {
-        const Index first = u.result.panels[next].col / large_front_block;
-        const Index last = (end_of(u, next) - 1) / large_front_block;
-        for (Index b = first; b <= last; ++b) free = free && u.updated[b] >= next - 1;
-      }
-      if (free) {
-        u.chain_busy = true;
-        ready_.push({Kind::chain, f});
-      }
+    if (!u.chain_busy && u.chain_may_go_on()) {
+      u.chain_busy = true;
+      ready_.push({Kind::chain, f});
     }
-    for (std::size_t b = 0; b < u.updated.size(); ++b) {
-      if (u.busy[b] || u.updated[b] >= next) continue;
-      const Index end = std::min(static_cast<Index>(b + 1) * large_front_block, u.matrix.cols);
-      if (end <= columns_begin(u, u.updated[b])) {
-        u.updated[b] = next;  // the chain has passed it
-        continue;
-      }
-      u.busy[b] = 1;
-      ready_.push({Kind::block, f, static_cast<Index>(b)});
-    }
+    for (std::size_t b = 0; b < u.updated.size(); ++b)
+      if (u.begin_block(b)) ready_.push({Kind::block, f, static_cast<Index>(b)});
   }
 
   Numeric<T>& n_;
