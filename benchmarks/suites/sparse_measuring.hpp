@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,27 @@ std::vector<double> samples_after(double first_ms, const Session& session, Funct
   const int runs = first_ms < 50 ? 9 : 5;
   for (int run = 0; run < runs && !session.interrupted(); ++run) samples.push_back(function());
   return samples;
+}
+
+/// Hash of a factor's pattern and values.
+template <class T>
+std::uint64_t fingerprint(const sparse::SparseMatrix<T>& r) {
+  std::uint64_t h = 0x9e3779b97f4a7c15u;
+  const auto mix = [&](std::uint64_t word) { h = (h ^ word) * 0xff51afd7ed558ccdu, h ^= h >> 32; };
+  for (const Index p : r.pointers) mix(static_cast<std::uint64_t>(p));
+  for (const Index i : r.row_indices) mix(static_cast<std::uint64_t>(i));
+  for (const T value : r.values) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    mix(word);
+  }
+  return h;
+}
+
+/// The bytes that a refusal for want of memory names as needed; 0 for none.
+inline Index needed_bytes(const std::string& refusal) {
+  const std::size_t place = refusal.find("needs ");
+  return place == std::string::npos ? 0 : std::strtoll(refusal.c_str() + place + 6, nullptr, 10);
 }
 
 /// A file of the problem for peers, which keep what they read.
