@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factoring the tree with several threads.
+// Factors the tree with several threads: one scheduler of tasks for ranges, fronts and parts of large fronts.
 //
-// Fronts whose subtree is a small part of all work are factored in ranges of whole subtrees, one thread each. A front
-// above them is one task, or, if it is large, many (upper_front.hpp).
+// A range of whole subtrees is one task. A front above the ranges is one task or, if it is large, many
+// (upper_front.hpp).
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -49,8 +49,8 @@ class NumericTasks {
     std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
-  /// Room for a front. After the first run a front waits for what others give back, and moves fronts that are there on
-  /// meanwhile; the region grows only when nobody could give anything back.
+  /// Allocates a front. After the first run a thread waits until others free memory, and meanwhile takes tasks of
+  /// fronts that are in memory. The region grows only when no other thread could free anything.
   T* take_front(Index count, NumericWorker<T>& worker) {
     if (!n_.ran_) return n_.region_.template take<T>(count, true);
     std::unique_lock lock(mutex_);
@@ -77,13 +77,13 @@ class NumericTasks {
   }
 
  private:
-  enum class Kind { chain, block, front, range };  // in the order of urgency
+  enum class Kind { chain, block, front, range };  // by priority
 
   struct Task {
     Kind kind;
     Index front;  // or range
     Index block = 0;
-    std::size_t until = 0;                     // block: panels that are factored when it begins
+    std::size_t until = 0;                     // block: panels factored when it begins
     bool operator<(const Task& other) const {  // the queue's top is the greatest
       return std::tuple(kind, front, block) > std::tuple(other.kind, other.front, other.block);
     }
@@ -92,7 +92,7 @@ class NumericTasks {
   struct Stopped {};  // another thread has failed
   using Upper = UpperFront<T>;
 
-  /// Nothing else is in the region yet, so that stacks are where they were last time.
+  /// Stacks are taken first, while the region is empty, so that they have the same addresses in every run.
   void lend_stacks() {
     const Index elements = plan_.stack_elements;
     for (NumericWorker<T>& worker : n_.workers_)
@@ -122,12 +122,12 @@ class NumericTasks {
     busy_ = starved_ = sleeping_ = 0;
   }
 
-  /// Of a range, or of a front above them.
+  /// Task number of a range or an upper front.
   Index order_of(Kind kind, Index front) const {
     return kind == Kind::range ? plan_.order_of_range[front] : plan_.order_of_upper[plan_.upper_of[front]];
   }
 
-  /// A range or front that may begin, if it is not too far ahead.
+  /// Queues a range or front whose children are done, or holds it until look-ahead allows it.
   void offer(const Task& task) {
     const Index order = order_of(task.kind, task.front);
     if (plan_.after[order] <= all_ended_)
@@ -158,7 +158,7 @@ class NumericTasks {
     }
   }
 
-  /// Wakes those for whom there is something; one task is for this thread.
+  /// Wakes threads for the queued tasks, except one that this thread takes itself.
   void announce() {
     if (left_ == 0 || error_ || starved_ > 0) {
       events_.fetch_add(1);
@@ -169,7 +169,7 @@ class NumericTasks {
     }
   }
 
-  /// Does the most urgent task; the lock is open meanwhile.
+  /// Runs the most urgent task with the lock released.
   void take_task(std::unique_lock<std::mutex>& lock, NumericWorker<T>& worker) {
     Task task = ready_.top();
     ready_.pop();
@@ -182,7 +182,7 @@ class NumericTasks {
       failure = std::current_exception();
     }
     lock.lock();
-    try {  // what follows may need memory for the queue
+    try {  // queuing may allocate
       if (!failure) completed(task);
     } catch (...) {
       failure = std::current_exception();
@@ -192,7 +192,7 @@ class NumericTasks {
 
   bool something_to_do() const { return !ready_.empty() || left_ == 0 || error_; }
 
-  /// For something to do: awake for some microseconds, then asleep.
+  /// Waits for a task: spins for some microseconds, then sleeps.
   void wait(std::unique_lock<std::mutex>& lock) {
     const std::uint64_t seen = events_.load();
     lock.unlock();
@@ -226,7 +226,7 @@ class NumericTasks {
   void begin(Index f, NumericWorker<T>& worker) {
     Upper& u = upper(f);
     u.layout = n_.lay_out(f, worker);
-    // what lay_out left in the worker must outlive the worker's next task
+    // the layout's vectors must outlive the worker's next task
     if (u.layout.stair == worker.stair.data()) {
       u.stair.swap(worker.stair);
       u.own_slot.swap(worker.own_slot);
@@ -258,7 +258,7 @@ class NumericTasks {
     give_back(u.result);
   }
 
-  /// One for a front of so many columns: the least that is large enough, else the largest.
+  /// A spare result for a front of so many columns: the smallest that is large enough, else the largest.
   void borrow(FrontResult<T>& result, Index cols) {
     const std::lock_guard lock(mutex_);
     if (spare_.empty()) return;
@@ -330,14 +330,14 @@ class NumericTasks {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::priority_queue<Task> ready_;
-  std::map<Index, Task> held_;  // by their order: too far ahead (NumericPlan::after)
-  std::vector<char> ended_;     // tasks in that order
-  Index all_ended_ = 0;         // so many of the first
+  std::map<Index, Task> held_;  // by task number: held back by NumericPlan::after
+  std::vector<char> ended_;     // by task number
+  Index all_ended_ = 0;         // tasks 0 .. all_ended_ - 1 have ended
   std::vector<Upper> upper_;
   std::vector<FrontResult<T>> spare_;
-  std::size_t threads_ = 0;                            // that are there
-  std::size_t busy_ = 0, starved_ = 0, sleeping_ = 0;  // threads with a task, of them those that wait for room; others
-  std::atomic<std::uint64_t> events_{0};               // counts what waiting threads look for
+  std::size_t threads_ = 0;                            // of the pool
+  std::size_t busy_ = 0, starved_ = 0, sleeping_ = 0;  // threads with a task; of these, waiting for memory; asleep
+  std::atomic<std::uint64_t> events_{0};               // changes when spinning threads should look again
   Index left_ = 0;                                     // tasks
   std::size_t ranges_left_ = 0;                        // of them
   std::exception_ptr error_;
