@@ -153,7 +153,7 @@ class QrCases {
   /// Whole calls of qr() by the host's clock: plan, memory (the context's pool is warm), factorization, freed again.
   std::vector<double> call_samples(QForm mode, Algorithm asked) {
     std::vector<double> samples;
-    for (int run = -1; run < 3 && !session_.interrupted(); ++run) {
+    for (int run = -1; run < 5 && !session_.interrupted(); ++run) {
       const auto start = std::chrono::steady_clock::now();
       factor(mode, asked);
       session_.context().synchronize();

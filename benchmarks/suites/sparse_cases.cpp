@@ -128,8 +128,8 @@ class Measurement {
     const double first_solve = wall_ms([&] { f->solve(); });
     if (peak) run.resident_bytes = peak->bytes();
     const auto refactor = [&] { return wall_ms([&] { f->refactor(others.data(), right); }); };
-    for (int k = 0; k < 2 && more_runs(first) > 0; ++k) refactor();  // a device records the work, then replays it
-    run.refactor_ms = more_runs(first) > 0 ? samples_after(first, session_, refactor) : std::vector{refactor()};
+    for (int k = 0; k < 2; ++k) refactor();  // a device records the work, then replays it
+    run.refactor_ms = samples_after(first, session_, refactor);
     f->refactor(values.data(), right);
     run.solve_ms = samples_after(first_solve, session_, [&] { return wall_ms([&] { f->solve(); }); });
     const sparse::FactorFacts& facts = f->facts();

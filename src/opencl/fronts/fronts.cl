@@ -16,6 +16,14 @@ typedef struct {
   int first_row, height, live, unused;
 } FrontPanelState;
 
+typedef struct {
+  int front, panel;
+} FrontPanelTask;
+
+typedef struct {
+  int front, panel, first, cols;
+} FrontUpdateTask;
+
 #define FRONTS                                                                                                         \
   BUFFER(shapes), BUFFER(children), BUFFER(row_begin), BUFFER(entry_col), BUFFER(own_column), BUFFER(parent_col),      \
       BUFFER(values), BUFFER(exponents), BUFFER(rhs), BUFFER(states), BUFFER(panels), BUFFER(stair), BUFFER(own_slot), \

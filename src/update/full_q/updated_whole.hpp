@@ -6,7 +6,7 @@
 #include "update/choice/request.hpp"
 #include "update/drift.hpp"
 #include "update/full_q/full_q.hpp"
-#include "update/full_q/staged_q.hpp"
+#include "update/full_q/q_by_steps.hpp"
 #include "update/updated.hpp"
 
 namespace qrane::update {
@@ -130,7 +130,7 @@ class UpdatedWhole {
       if (explicit_q)
         q = std::make_unique<FullQ<B, T>>(tools_, store_, f->q());
       else
-        q = std::make_unique<StagedQ<B, T>>(tools_, store_, f);
+        q = std::make_unique<QBySteps<B, T>>(tools_, store_, f);
     } catch (...) {
       store_.order = before;
       store_.m = rows_before;

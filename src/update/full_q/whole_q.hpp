@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole m x m Q while rows and columns come and go, in either form: explicit (full_q.hpp) or as a list of stages
-// (staged_q.hpp).
+// The whole m x m Q while rows and columns come and go, in either form: explicit (full_q.hpp) or as a list of steps
+// (q_by_steps.hpp).
 //
 // Positions are the columns of Q and the rows of [R; 0]. They lie in one row whose end never moves: new rows of A enter
 // as unit vectors before the first position, and what goes out with rows of A goes at the front, too. So every step of

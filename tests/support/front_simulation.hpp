@@ -25,9 +25,9 @@ inline Symbolic analyzed(const Triplets& a, Ordering ordering = Ordering::colamd
 }
 
 /// Carries a plan out on counters: for every front which panels have been factored, and which have updated each column.
-class Rehearsal {
+class Simulation {
  public:
-  Rehearsal(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds& plan) : s_(s), o_(o), plan_(plan) {
+  Simulation(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds& plan) : s_(s), o_(o), plan_(plan) {
     for (const auto& f : plan.shapes) fronts_.push_back({{}, std::vector<Index>(at(f.cols + o.rhs_cols), 0), {}, {}});
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sparse/host/rehearsal.hpp"
+#include "sparse/host/simulation.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,7 @@ namespace qrane::sparse {
 
 namespace {
 
-/// Of its matrix, about.
+/// Elements of a front's matrix, estimated.
 Index stored_elements(const Symbolic& s, const Front& front) {
   constexpr Index alike = 64;  // columns
   Index sum = 0;
@@ -22,7 +22,7 @@ Index stored_elements(const Symbolic& s, const Front& front) {
 
 }  // namespace
 
-Rehearsal::Rehearsal(const Symbolic& s, const NumericPlan& plan, const std::vector<double>& work, int threads)
+Simulation::Simulation(const Symbolic& s, const NumericPlan& plan, const std::vector<double>& work, int threads)
     : threads_(threads), tasks_(work.size()) {
   for (std::size_t k = 0; k < work.size(); ++k) tasks_[k].work = work[k];
   const auto join = [&](Index task, Index parent) {
@@ -47,12 +47,12 @@ Rehearsal::Rehearsal(const Symbolic& s, const NumericPlan& plan, const std::vect
   }
 }
 
-bool Rehearsal::shared_by_all(Index task) const { return tasks_[task].most_threads >= threads_; }
+bool Simulation::shared_by_all(Index task) const { return tasks_[task].most_threads >= threads_; }
 
-Rehearsal::Outcome Rehearsal::run(const std::vector<Index>& after) const {
-  std::vector<Index> waiting, held, ready;  // heaps: held by what must have ended, ready the most urgent first
+Simulation::Outcome Simulation::run(const std::vector<Index>& after) const {
+  std::vector<Index> waiting, held, ready;  // heaps: held by `after`, ready by urgency
   std::vector<char> ended(tasks_.size(), 0);
-  std::vector<std::pair<Index, double>> running;  // what is left of a task's work
+  std::vector<std::pair<Index, double>> running;  // remaining work of tasks
   Index all_ended = 0;
   const auto later = [&](Index a, Index b) {
     const Task &x = tasks_[a], &y = tasks_[b];
@@ -74,7 +74,7 @@ Rehearsal::Outcome Rehearsal::run(const std::vector<Index>& after) const {
   }
   Outcome outcome;
   for (;;) {
-    double free = threads_, shared = 0;  // threads that no single one's task has; what large fronts could use
+    double free = threads_, shared = 0;  // idle threads; threads that large fronts could use
     for (const auto& [k, left] : running) {
       const double most = tasks_[k].most_threads;
       (most > 0 ? shared : free) += most > 0 ? most : -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole Q as what it is made of: the reflectors of a factorization, then the steps of all updates in their order,
-// never formed. Applying it costs what the factorization's reflectors cost, and as much again once the steps hold as
+// The m x m Q as a product that is never formed: the reflectors of a factorization, then the steps of all updates in
+// order. Applying it costs what the factorization's reflectors cost, and as much again once the steps hold as
 // many numbers (n (nb + p)² / nb for a chain).
 //
 // Positions are counted from the first one that the factorization had; rows that came in stand before it, and physical
@@ -14,12 +14,12 @@
 namespace qrane::update {
 
 template <class B, class T>
-class StagedQ final : public WholeQ<B, T> {
+class QBySteps final : public WholeQ<B, T> {
  public:
   using Mat = DeviceMatrix<B, T>;
 
   /// base: factored, with its reflectors.
-  StagedQ(Tools<B, T>& tools, Store<B, T>& store, std::shared_ptr<dense::Factorization<B, T>> base)
+  QBySteps(Tools<B, T>& tools, Store<B, T>& store, std::shared_ptr<dense::Factorization<B, T>> base)
       : tools_(tools), store_(store), base_(std::move(base)), base_rows_(base_->plan().rows) {
     store_.order = RowOrder(base_rows_, false);
   }
@@ -58,34 +58,34 @@ class StagedQ final : public WholeQ<B, T> {
     RowOrder order = store_.order;
     fresh_.clear();
     for (const auto& step : steps) {
-      Stage stage{step.kind, 0, step.p, {}, step.reflectors, {}, step.chain, step.a, step.b};
+      Entry entry{step.kind, 0, step.p, {}, step.reflectors, {}, step.chain, step.a, step.b};
       if (step.kind == Kind::enter) {
         order.insert(step.k, step.p);
-        stage.runs = order.runs(step.k, step.p);
+        entry.runs = order.runs(step.k, step.p);
       } else if (step.kind == Kind::leave) {
         order.erase(step.k, step.p);
       } else if (step.kind == Kind::chain) {
-        keep(stage);
+        keep(entry);
       }
-      fresh_.push_back(std::move(stage));
+      fresh_.push_back(std::move(entry));
     }
-    stages_.reserve(stages_.size() + fresh_.size());
+    entries_.reserve(entries_.size() + fresh_.size());
     next_order_ = std::move(order);
   }
   void commit(Steps<B, T>& steps) override {
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      Stage& stage = fresh_[i];
-      if (stage.kind == Kind::leave) front_ += stage.p;
-      if (stage.kind == Kind::enter) front_ -= stage.p;
+      Entry& entry = fresh_[i];
+      if (entry.kind == Kind::leave) front_ += entry.p;
+      if (entry.kind == Kind::enter) front_ -= entry.p;
       lowest_ = std::min(lowest_, front_);
-      stage.at = front_ + steps[i].at;
-      if (stage.kind != Kind::leave) stages_.push_back(std::move(stage));
+      entry.at = front_ + steps[i].at;
+      if (entry.kind != Kind::leave) entries_.push_back(std::move(entry));
     }
     fresh_.clear();
     store_.order = std::move(next_order_);
   }
   void clear() override {
-    stages_.clear();
+    entries_.clear();
     base_.reset();
     base_rows_ = 0;
     front_ = lowest_ = 0;
@@ -93,21 +93,21 @@ class StagedQ final : public WholeQ<B, T> {
   }
   Index elements() const override {
     Index sum = base_ ? base_rows_ * base_->plan().cols : 0;
-    for (const Stage& stage : stages_) sum += stage.elements();
+    for (const Entry& entry : entries_) sum += entry.elements();
     return sum;
   }
   Index added_steps() const override {
     constexpr Index of_window = 2;  // as measured on an H200: its product, and the way from one window to the next
     Index sum = 0;
-    for (const Stage& stage : stages_) sum += of_window * stage.chain.windows() + (stage.reflectors ? 1 : 0);
+    for (const Entry& entry : entries_) sum += of_window * entry.chain.windows() + (entry.reflectors ? 1 : 0);
     return sum;
   }
-  bool changed() const { return !stages_.empty() || front_ != 0; }
+  bool changed() const { return !entries_.empty() || front_ != 0; }
 
  private:
   using Kind = typename Step<B, T>::Kind;
 
-  struct Stage {
+  struct Entry {
     Kind kind;
     Index at = 0, p = 0;
     std::vector<Run> runs;  // enter: physical rows
@@ -124,13 +124,13 @@ class StagedQ final : public WholeQ<B, T> {
 
   Index height() const { return base_rows_ - lowest_; }
 
-  /// The chain's windows and tail, which are scratch, in memory of the stage's own.
-  void keep(Stage& stage) {
-    Chain<B, T>& chain = stage.chain;
+  /// Copies the chain's windows and tail from scratch memory to the entry's own.
+  void keep(Entry& entry) {
+    Chain<B, T>& chain = entry.chain;
     const Index slot = chain.block + chain.carry, windows = chain.windows() * slot * slot;
     const Index tail = chain.tail.rows * chain.tail.cols;
-    stage.memory = Buffer<B>(tools_.queue, bytes_of(std::max<Index>(windows + tail, 1), 1, 1, sizeof(T)));
-    const auto data = stage.memory.template as<T>();
+    entry.memory = Buffer<B>(tools_.queue, bytes_of(std::max<Index>(windows + tail, 1), 1, 1, sizeof(T)));
+    const auto data = entry.memory.template as<T>();
     const auto column = [](typename B::template Pointer<T> p, Index count) { return Mat{p, count, 1, count, 0, 1}; };
     if (windows > 0) copy(tools_.queue, column(chain.h, windows), column(data, windows), Part::all);
     chain.h = data;
@@ -152,12 +152,12 @@ class StagedQ final : public WholeQ<B, T> {
       copy(tools_.queue, physical.block(0, 0, base_rows_, out.cols), first, Part::all);
       base_->apply(Op::transpose, first);
     }
-    for (Stage& stage : stages_) {
-      const Index at = stage.at - lowest_;
-      switch (stage.kind) {
+    for (Entry& entry : entries_) {
+      const Index at = entry.at - lowest_;
+      switch (entry.kind) {
         case Kind::enter: {
           Index row = at;
-          for (const Run& run : stage.runs) {
+          for (const Run& run : entry.runs) {
             copy(tools_.queue, physical.block(run.first, 0, run.count, out.cols),
                  work.block(row, 0, run.count, out.cols), Part::all);
             row += run.count;
@@ -165,10 +165,10 @@ class StagedQ final : public WholeQ<B, T> {
           break;
         }
         case Kind::reflect:
-          reflect(*stage.reflectors, Op::transpose, work.block(at, 0, stage.reflectors->plan().rows, out.cols));
+          reflect(*entry.reflectors, Op::transpose, work.block(at, 0, entry.reflectors->plan().rows, out.cols));
           break;
-        case Kind::chain: apply_chain(stage.chain, Op::transpose, work, at); break;
-        default: rotate(work, at, stage.a, stage.b); break;
+        case Kind::chain: apply_chain(entry.chain, Op::transpose, work, at); break;
+        default: rotate(work, at, entry.a, entry.b); break;
       }
     }
     copy(tools_.queue, work.block(front_ - lowest_, 0, out.rows, out.cols), out, Part::all);
@@ -176,12 +176,12 @@ class StagedQ final : public WholeQ<B, T> {
 
   /// physical := Q times the positions in work, which is destroyed.
   void forward(const Mat& work, const Mat& physical) {
-    for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage) {
-      const Index at = stage->at - lowest_;
-      switch (stage->kind) {
+    for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry) {
+      const Index at = entry->at - lowest_;
+      switch (entry->kind) {
         case Kind::enter: {
           Index row = at;
-          for (const Run& run : stage->runs) {
+          for (const Run& run : entry->runs) {
             const Mat rows = work.block(row, 0, run.count, work.cols);
             copy(tools_.queue, rows, physical.block(run.first, 0, run.count, work.cols), Part::all);
             fill(tools_.queue, rows, T(0), T(0));
@@ -190,10 +190,10 @@ class StagedQ final : public WholeQ<B, T> {
           break;
         }
         case Kind::reflect:
-          reflect(*stage->reflectors, Op::none, work.block(at, 0, stage->reflectors->plan().rows, work.cols));
+          reflect(*entry->reflectors, Op::none, work.block(at, 0, entry->reflectors->plan().rows, work.cols));
           break;
-        case Kind::chain: apply_chain(stage->chain, Op::none, work, at); break;
-        default: rotate(work, at, stage->b, stage->a); break;
+        case Kind::chain: apply_chain(entry->chain, Op::none, work, at); break;
+        default: rotate(work, at, entry->b, entry->a); break;
       }
     }
     if (base_rows_ == 0) return;
@@ -246,7 +246,7 @@ class StagedQ final : public WholeQ<B, T> {
   std::shared_ptr<dense::Factorization<B, T>> base_;
   Index base_rows_ = 0;
   Index front_ = 0, lowest_ = 0;
-  std::vector<Stage> stages_, fresh_;
+  std::vector<Entry> entries_, fresh_;
   RowOrder next_order_;
 };
 
