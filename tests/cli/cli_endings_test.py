@@ -73,9 +73,13 @@ class Signals(Every):
     def stopped(self, folder, arguments, number, seconds):
         """Status and words of a run that gets a signal after so many seconds."""
         run = subprocess.Popen(self.command(arguments), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                               text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                               text=True, start_new_session=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         time.sleep(seconds)
-        run.send_signal(number)
+        if number == signal.SIGKILL and run.poll() is None:
+            os.killpg(run.pid, number)  # with its encoders, which would end a little later
+        else:
+            run.send_signal(number)
         _, errors = run.communicate(timeout=60)
         return run.returncode, errors
 
