@@ -73,15 +73,19 @@ class Signals(Every):
     def stopped(self, folder, arguments, number, seconds):
         """Status and words of a run that gets a signal after so many seconds."""
         run = subprocess.Popen(self.command(arguments), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                               text=True, start_new_session=True,
-                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                               text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         time.sleep(seconds)
-        if number == signal.SIGKILL and run.poll() is None:
-            os.killpg(run.pid, number)  # with its encoders, which would end a little later
-        else:
-            run.send_signal(number)
+        run.send_signal(number)
         _, errors = run.communicate(timeout=60)
+        while any(self.works_in(folder, process) for process in pathlib.Path("/proc").glob("[0-9]*")):
+            time.sleep(0.01)  # encoders of a killed run end by themselves
         return run.returncode, errors
+
+    def works_in(self, folder, process):
+        try:
+            return os.readlink(process / "cwd") == str(folder.resolve())
+        except OSError:  # it has ended
+            return False
 
     def every_moment(self, number, check):
         moments = 40 if FULL else 4
