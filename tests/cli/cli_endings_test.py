@@ -77,7 +77,15 @@ class Signals(Every):
         time.sleep(seconds)
         run.send_signal(number)
         _, errors = run.communicate(timeout=60)
+        while any(self.works_in(folder, process) for process in pathlib.Path("/proc").glob("[0-9]*")):
+            time.sleep(0.01)  # encoders of a killed run end by themselves
         return run.returncode, errors
+
+    def works_in(self, folder, process):
+        try:
+            return os.readlink(process / "cwd") == str(folder.resolve())
+        except OSError:  # it has ended
+            return False
 
     def every_moment(self, number, check):
         moments = 40 if FULL else 4
