@@ -25,12 +25,12 @@ void transpose_block(const float4* a, float4* b) {
 kernel void transpose_blocks(global float4* a, int blocks) {
   // Work-item k has block (row, col), row <= col: the blocks are counted row by row from the diagonal.
   int col = get_global_id(0), row = 0;
-  while (col >= blocks - row) {
+  while (row < blocks && col >= blocks - row) {
     col -= blocks - row;
     ++row;
   }
+  if (row >= blocks) return;  // the last work-group may be larger than what is left
   col += row;
-  if (row >= blocks) return;
 
   global float4* above = a + row + 4 * col * blocks;
   global float4* below = a + col + 4 * row * blocks;

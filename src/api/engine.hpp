@@ -56,6 +56,9 @@ class Engine {
   virtual void set_tuning(std::shared_ptr<const tuning::Tables> tables) = 0;
   virtual void load_tuning() = 0;
   virtual backend::Limits limits(int scalar_bytes) = 0;
+  /// Seconds that compiling kernels has taken; on_build is told what is compiled, after each second of it.
+  virtual double build_seconds() const { return 0; }
+  virtual void on_build(const std::function<void(const std::string& what, double seconds)>&) {}
   /// Threads for what runs on the host's cores.
   virtual int host_threads() const = 0;
   backend::cpu::ThreadPools& host_pools() { return host_pools_; }
