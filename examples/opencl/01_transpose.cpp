@@ -7,7 +7,7 @@
 const char* const source = R"cl(
 kernel void transpose_elements(global float* a, int n) {
   const int i = get_global_id(0) % n, j = get_global_id(0) / n;
-  if (i >= j) return;
+  if (i >= j || j >= n) return;
   const float upper = a[i + j * n];
   a[i + j * n] = a[j + i * n];
   a[j + i * n] = upper;
