@@ -41,8 +41,8 @@ typedef struct {
 // Rows of column j in each head.
 #define COLUMN_ROWS(task, j) (TREE ? (j) + 1 : (task).rows)
 
-// A lane's part of the work on one column, rows begin .. end - 1: every LANES-th row, or all in vectors where a group is
-// one work-item, since it then has a core for itself.
+// A lane's part of the work on one column, rows begin .. end - 1: every LANES-th row, or all in vectors where a group
+// is one work-item, since it then has a core for itself.
 #if WG == 1
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)

@@ -97,6 +97,7 @@ void run_product(Device& device, Pointer<std::int32_t> condition, const Typing& 
   for (auto& define : typing_defines(typing, core)) defines.push_back(std::move(define));
   const auto define = [&](const char* name, Index value) { defines.emplace_back(name, std::to_string(value)); };
   if (core) {
+    defines.emplace_back("A_SPACE", "__global");
     define("LANES", 32 / typing.accumulate_bytes);
     define("TILES_N", core_cols);
     define("STEP", core_step);
@@ -114,11 +115,11 @@ void run_product(Device& device, Pointer<std::int32_t> condition, const Typing& 
       device.launch(device.kernel({"gemm.cl"}, "gemm", defines), groups, work_group, condition, a, b, c, scratch.data,
                     p.m, p.n, p.depth, alpha, beta, transpose_a, transpose_b, chunks, chunk_depth, upper);
     else if (p.transpose_a)
-      device.launch(device.kernel({"gemm_core.cl"}, "gemm_dots", defines), groups, work_group, condition, a, b, c,
-                    scratch.data, p.m, p.n, p.depth, alpha, beta, chunks, chunk_depth, upper);
+      device.launch(device.kernel({"dots_core.cl", "gemm_core.cl"}, "gemm_dots", defines), groups, work_group,
+                    condition, a, b, c, scratch.data, p.m, p.n, p.depth, alpha, beta, chunks, chunk_depth, upper);
     else
-      device.launch(device.kernel({"gemm_core.cl"}, "gemm_columns", defines), groups, work_group, condition, a, b, c,
-                    p.m, p.n, p.depth, alpha, beta, transpose_b);
+      device.launch(device.kernel({"dots_core.cl", "gemm_core.cl"}, "gemm_columns", defines), groups, work_group,
+                    condition, a, b, c, p.m, p.n, p.depth, alpha, beta, transpose_b);
     if (chunks == 1) return;
     const int sum_group = device.work_group(64), lanes = strip_lanes(p.m, sum_group);
     Defines sum_defines = real_defines<T>(sum_group);
