@@ -11,6 +11,7 @@
 
 #include <cli/suggest.hpp>
 
+#include "api/engine.hpp"
 #include "cpu/queue/blas_core.hpp"
 
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
@@ -98,6 +99,11 @@ Context make_context(const CommonOptions& options, Precision precision) {
   wanted.device = options.device;
   wanted.threads = thread_count(options);
   Context context(wanted);
+  if (!options.quiet)
+    context.engine()->on_build([](const std::string& what, double seconds) {
+      std::printf("compiling      %s (%s s of compiling so far)\n", what.c_str(), brief(seconds, 2).c_str());
+      std::fflush(stdout);
+    });
   if (precision == Precision::f64) {
     const DeviceInfo device = context.device();
     detail::check(device.has_double, ErrorCode::unavailable, "--precision f64: device ", device.index, " (",
@@ -112,12 +118,15 @@ Json describe(const Context& context, Precision precision) {
           {"backend", to_string(device.backend)},
           {"device", {{"index", device.index}, {"name", device.name}}},
           {"blas_core", backend::cpu::blas_core().used},
-          {"precision", to_string(precision)}};
+          {"precision", to_string(precision)},
+          {"build_seconds", context.engine()->build_seconds()}};
 }
 
 std::string describe_line(const Context& context, Precision precision) {
   const DeviceInfo device = context.device();
-  return detail::concat(to_string(device.backend), " (", device.name, "), ", to_string(precision));
+  const double build_seconds = context.engine()->build_seconds();
+  return detail::concat(to_string(device.backend), " (", device.name, "), ", to_string(precision),
+                        build_seconds > 0 ? "; compiling kernels: " + brief(build_seconds, 2) + " s" : "");
 }
 
 void complain(const std::string& message) {

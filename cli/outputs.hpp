@@ -28,8 +28,8 @@ struct Input {
 /// Error{file}.
 void check_outputs(const std::vector<Output>& outputs, const std::vector<Input>& inputs = {});
 
-/// Throws Error{out_of_memory}, with what keeps it sparse, for a sparse input that does not fit into free memory when it
-/// is converted to dense and factored.
+/// Throws Error{out_of_memory}, with what keeps it sparse, for a sparse input that does not fit into free memory when
+/// it is converted to dense and factored.
 void check_dense_sizes(const std::vector<Input>& inputs, const Context& context, std::size_t scalar_bytes);
 /// Throws the error again; that memory ended with the same advice where an input is sparse.
 [[noreturn]] void advise_sparse(const Error& error, const std::vector<Input>& inputs);

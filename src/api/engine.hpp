@@ -65,6 +65,9 @@ class Engine {
   virtual Index cache_limit() const = 0;
   virtual void set_cache_limit(Index bytes) = 0;
   virtual void clear_cache() = 0;
+  /// Seconds that compiling kernels has taken; on_build is told what is compiled, after each second of it.
+  virtual double build_seconds() const { return 0; }
+  virtual void on_build(const std::function<void(const std::string& what, double seconds)>&) {}
   /// Threads for what runs on the host's cores.
   virtual int host_threads() const = 0;
   backend::cpu::ThreadPools& host_pools() { return host_pools_; }
