@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "suites/sparse_generators.hpp"
+#include "sparse_generators.hpp"
 
 namespace qrane::bench {
 
