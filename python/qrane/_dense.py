@@ -247,8 +247,7 @@ def lstsq(a, b, rcond=None, *, least_norm=True, deficient="solve", check_finite=
     if x.ndim == 2:
         solution, rank, full, norms = _core.least_squares(place, x, y, *wishes)
         empty = rank < x.shape[1] or x.shape[0] <= x.shape[1]
-        residues = np.empty(0) if empty else norms**2
-        residues = library.from_host(residues.astype(np.float32 if "32" in str(x.dtype) else np.float64), x)
+        residues = _residues(library, norms[:0] if empty else norms, x)
         return LstsqResult(solution[:, 0] if vector else solution, residues, rank, None)
     if tuple(y.shape[:x.ndim - 2]) != tuple(x.shape[:-2]):
         raise ValueError(f"b: of shape {tuple(y.shape)} has other leading axes than a, of shape {tuple(x.shape)}")
@@ -258,8 +257,13 @@ def lstsq(a, b, rcond=None, *, least_norm=True, deficient="solve", check_finite=
     y, _ = flat(library, y)
     solution, ranks, _ = _core.batch_least_squares(place, x, y, *wishes)
     solution = shaped(solution, lead)
-    residues = library.from_host(np.empty(0, np.float32 if "32" in str(x.dtype) else np.float64), x)
+    residues = _residues(library, np.empty(0), x)
     return LstsqResult(solution[..., 0] if vector else solution, residues, ranks.reshape(lead), None)
+
+
+def _residues(library, norms, like):
+    """Squared norms in the type and library of `like`."""
+    return library.from_host((norms**2).astype(np.float32 if like.dtype.itemsize == 4 else np.float64), like)
 
 
 def svd(a, full_matrices=True, compute_uv=True, *, overwrite_a=False, check_finite=None):

@@ -39,7 +39,7 @@ MatrixView<const T> matrix_of(const Array& a, const char* name) {
   const Index n = vector ? 1 : static_cast<Index>(a.shape(last));
   const Index down = a.stride(vector ? 0 : last - 1), across = vector ? 1 : a.stride(last);
   const T* const data = static_cast<const T*>(a.data());
-  const bool empty = m == 0 || n == 0;
+  const bool empty = a.size() == 0;
   if (empty || ((down == 1 || m == 1) && (across >= m || n == 1)))
     return {data, m, n, empty || n == 1 ? std::max<Index>(m, 1) : across, memory_of(a)};
   check((across == 1 || n == 1) && (down >= n || m == 1), ErrorCode::invalid_argument, name, " has strides of ", down,
@@ -104,16 +104,15 @@ nb::object as_array(Place& place, T* data, const std::vector<std::size_t>& shape
   }
 }
 
-/// A result as an array of rows x cols, or of `count` such matrices that lie side by side.
+/// A result as an array of rows x cols, or of `count` matrices of `each` columns that lie side by side.
 template <class T>
-nb::object to_array(Place& place, const SessionPtr& session, Matrix<T>&& matrix, Index count = -1) {
+nb::object to_array(Place& place, const SessionPtr& session, Matrix<T>&& matrix, Index count = -1, Index each = 0) {
   const auto size = [](Index i) { return static_cast<std::size_t>(i); };
   const Index m = matrix.rows(), n = matrix.cols(), ld = std::max<Index>(matrix.ld(), 1);
   T* const data = matrix.data();
   const Memory memory = matrix.memory();
   const nb::capsule owner(new Owner<T>{std::move(matrix), session}, &Owner<T>::destroy);
   if (count < 0) return as_array<T>(place, data, {size(m), size(n)}, {1, ld}, owner, memory);
-  const Index each = count == 0 ? 0 : n / count;
   return as_array<T>(place, data, {size(count), size(m), size(each)}, {ld * each, 1, ld}, owner, memory);
 }
 

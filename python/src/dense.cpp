@@ -51,6 +51,7 @@ nb::tuple batch_qr(Place& place, const Array& a, const std::string& form, bool c
   Options options;
   options.check_finite = check_finite;
   options.q = q_form_from_string(form);
+  const Index n = batch.first.cols;
   Matrix<T> q, r;
   SessionPtr session;
   {
@@ -61,9 +62,9 @@ nb::tuple batch_qr(Place& place, const Array& a, const std::string& form, bool c
     r = f.r();
     finish(held, place);
   }
-  nb::object last = to_array(place, session, std::move(r), batch.count);
+  nb::object last = to_array(place, session, std::move(r), batch.count, n);
   if (options.q == QForm::none) return nb::make_tuple(last);
-  return nb::make_tuple(to_array(place, session, std::move(q), batch.count), last);
+  return nb::make_tuple(to_array(place, session, std::move(q), batch.count, std::min(batch.first.rows, n)), last);
 }
 
 SolveOptions solve_options(double rtol, bool least_norm, bool refuse) {
@@ -112,7 +113,7 @@ nb::tuple batch_least_squares(Place& place, const Array& a, const Array& b, doub
     solution = f.solve(right, solve_options(rtol, least_norm, refuse));
     finish(held, place);
   }
-  return nb::make_tuple(to_array(place, session, std::move(solution.x), matrices.count),
+  return nb::make_tuple(to_array(place, session, std::move(solution.x), matrices.count, right.first.cols),
                         to_numpy(std::move(solution.rank)), solution.full);
 }
 

@@ -21,15 +21,15 @@ struct BatchFactor {
     const BatchQR<T> last = std::move(f);
   }
   nb::object r() {
-    return matrix([&] { return f.r(); });
+    return matrix(f.plan().cols, [&] { return f.r(); });
   }
   nb::object q() {
-    return matrix([&] { return f.q(); });
+    return matrix(std::min(f.plan().rows, f.plan().cols), [&] { return f.q(); });
   }
   /// Q_b c_b or Q_bᵀ c_b
   nb::object apply(const Array& c, bool transpose) {
     const auto batch = batch_of<T>(c, "c");
-    return matrix([&] {
+    return matrix(batch.first.cols, [&] {
       MatrixView<const T> one = batch.first;
       Matrix<T> out = one.memory == Memory::host
                           ? Matrix<T>::host(one.rows, one.cols * batch.count)
@@ -49,7 +49,7 @@ struct BatchFactor {
       const Held held(session);
       solution = f.solve(batch, {rtol, least_norm, refuse});
     }
-    return nb::make_tuple(to_array(place, session, std::move(solution.x), f.count()),
+    return nb::make_tuple(to_array(place, session, std::move(solution.x), f.count(), batch.first.cols),
                           to_numpy(std::move(solution.rank)), solution.full);
   }
   void refactor(const Array& a) {
@@ -60,13 +60,13 @@ struct BatchFactor {
 
  private:
   template <class F>
-  nb::object matrix(F&& make) {
+  nb::object matrix(Index each, F&& make) {
     Matrix<T> out;
     {
       const Held held(session);
       out = make();
     }
-    return to_array(place, session, std::move(out), f.count());
+    return to_array(place, session, std::move(out), f.count(), each);
   }
 };
 
