@@ -286,6 +286,24 @@ class ScalarEngineOf final : public ScalarEngine<T> {
     return state;
   }
 
+  std::unique_ptr<UpdatableState<T>> updatable(MatrixView<const T> q, MatrixView<const T> r, QForm form) override {
+    dense::check_view("q", q);
+    dense::check_view("r", r);
+    check(form == QForm::thin || form == QForm::full, ErrorCode::invalid_argument,
+          "factors are given with QForm::thin or full, not ", to_string(form));
+    const Index m = q.rows, n = r.cols, k = std::min(m, n), q_cols = form == QForm::thin ? k : m;
+    check(q.cols == q_cols && r.rows >= k, ErrorCode::invalid_argument, "q is ", q.rows, " x ", q.cols, " and r ",
+          r.rows, " x ", r.cols, ", but the ", to_string(form), " factors of a ", m, " x ", n, " matrix are ", m, " x ",
+          q_cols, " and ", k, " x ", n);
+    Options options;
+    options.q = form;
+    r.rows = k;
+    const dense::OnDevice<B, T> q_here(queue_, q), r_here(queue_, r);
+    dense::Factorization<B, T> f(queue_, plan(m, n, 1, options), {}, dense::Results::delivered);
+    f.deliver_to(r_here.matrix, q_here.matrix);
+    return Updates<B, T>::take(f, profile(), q.memory);
+  }
+
   Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b, const LeastSquaresOptions& options) override {
     return dense::least_squares<B, T>(queue_, profile(), core_.kept, a, b, options);
   }

@@ -30,6 +30,8 @@ class ScalarEngine {
   virtual Plan plan(Index rows, Index cols, Index count, const Options& options) = 0;
   virtual std::unique_ptr<BatchState<T>> qr(BatchView<const T> a, const Options& options) = 0;
   virtual std::unique_ptr<BatchState<T>> qr_in_place(BatchView<T> a, const Options& options) = 0;
+  /// From factors that are there: q thin or full.
+  virtual std::unique_ptr<UpdatableState<T>> updatable(MatrixView<const T> q, MatrixView<const T> r, QForm form) = 0;
   virtual Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
                                     const LeastSquaresOptions& options) = 0;
   virtual std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) = 0;

@@ -173,6 +173,12 @@ UpdatableQR<T> updatable_qr(QR<T>&& f) {
 }
 
 template <class T>
+UpdatableQR<T> updatable_qr(const Context& context, std::type_identity_t<MatrixView<const T>> q,
+                            std::type_identity_t<MatrixView<const T>> r, QForm form) {
+  return UpdatableQR<T>(context.engine()->template scalar<T>().updatable(q, r, form));
+}
+
+template <class T>
 BatchQR<T>::BatchQR(std::unique_ptr<detail::BatchState<T>> state) : state_(std::move(state)) {}
 template <class T>
 BatchQR<T>::BatchQR(BatchQR&&) noexcept = default;
@@ -296,25 +302,26 @@ RankReport numerical_rank(std::type_identity_t<MatrixView<const T>> s, double re
   return report;
 }
 
-#define QRANE_INSTANTIATE(T)                                                                      \
-  template class QR<T>;                                                                           \
-  template class UpdatableQR<T>;                                                                  \
-  template class BatchQR<T>;                                                                      \
-  template Determinant determinant(const QR<T>&);                                                 \
-  template Matrix<T> range_basis(const QR<T>&, double);                                           \
-  template Matrix<T> null_space_basis(const QR<T>&, double);                                      \
-  template Reflectors<T> reflectors(const QR<T>&);                                                \
-  template GuardReport guard_report(const QR<T>&);                                                \
-  template UpdatableQR<T> updatable_qr(QR<T>&&);                                                  \
-  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                  \
-  template QR<T> qr<T>(const Context&, MatrixView<const T>, const Options&);                      \
-  template QR<T> qr_in_place<T>(const Context&, MatrixView<T>, const Options&);                   \
-  template BatchQR<T> qr<T>(const Context&, BatchView<const T>, const Options&);                  \
-  template BatchQR<T> qr_in_place(const Context&, const BatchView<T>&, const Options&);           \
-  template Solution<T> least_squares<T>(const Context&, MatrixView<const T>, MatrixView<const T>, \
-                                        const LeastSquaresOptions&);                              \
-  template Svd<T> svd<T>(const Context&, MatrixView<const T>, const SvdOptions&);                 \
-  template RankReport numerical_rank<T>(MatrixView<const T>, double);                             \
+#define QRANE_INSTANTIATE(T)                                                                                \
+  template class QR<T>;                                                                                     \
+  template class UpdatableQR<T>;                                                                            \
+  template class BatchQR<T>;                                                                                \
+  template Determinant determinant(const QR<T>&);                                                           \
+  template Matrix<T> range_basis(const QR<T>&, double);                                                     \
+  template Matrix<T> null_space_basis(const QR<T>&, double);                                                \
+  template Reflectors<T> reflectors(const QR<T>&);                                                          \
+  template GuardReport guard_report(const QR<T>&);                                                          \
+  template UpdatableQR<T> updatable_qr(QR<T>&&);                                                            \
+  template UpdatableQR<T> updatable_qr<T>(const Context&, MatrixView<const T>, MatrixView<const T>, QForm); \
+  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                            \
+  template QR<T> qr<T>(const Context&, MatrixView<const T>, const Options&);                                \
+  template QR<T> qr_in_place<T>(const Context&, MatrixView<T>, const Options&);                             \
+  template BatchQR<T> qr<T>(const Context&, BatchView<const T>, const Options&);                            \
+  template BatchQR<T> qr_in_place(const Context&, const BatchView<T>&, const Options&);                     \
+  template Solution<T> least_squares<T>(const Context&, MatrixView<const T>, MatrixView<const T>,           \
+                                        const LeastSquaresOptions&);                                        \
+  template Svd<T> svd<T>(const Context&, MatrixView<const T>, const SvdOptions&);                           \
+  template RankReport numerical_rank<T>(MatrixView<const T>, double);                                       \
   template RobustPca<T> robust_pca<T>(const Context&, MatrixView<const T>, const RobustPcaOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
