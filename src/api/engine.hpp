@@ -29,6 +29,7 @@ class ScalarEngine {
   virtual Plan plan(Index rows, Index cols, Index count, const Options& options) = 0;
   virtual std::unique_ptr<BatchState<T>> qr(BatchView<const T> a, const Options& options) = 0;
   virtual std::unique_ptr<BatchState<T>> qr_in_place(BatchView<T> a, const Options& options) = 0;
+  virtual std::unique_ptr<QRState<T>> from_reflectors(MatrixView<const T> packed, MatrixView<const T> tau) = 0;
   virtual Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
                                     const LeastSquaresOptions& options) = 0;
   virtual std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) = 0;
