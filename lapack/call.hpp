@@ -29,7 +29,7 @@ void call_fortran(void* function, Arguments... arguments) {
 /// What a routine sees of qrane and of the LAPACK underneath.
 class Call {
  public:
-  explicit Call(void* next) : next_(next) {}
+  explicit Call(Routine& routine) : routine_(routine) {}
 
   bool worthwhile(Work work, Index m, Index n, Index others = 0) const {
     return Session::worthwhile(work, m, n, others);
@@ -38,28 +38,27 @@ class Call {
   /// The same routine underneath. What it calls in turn stays there.
   template <class... Arguments>
   void next(Arguments... arguments) const {
-    call_fortran(next_, arguments...);
+    call_fortran(routine_.next(), arguments...);
   }
 
  private:
-  void* next_;
+  Routine& routine_;
 };
 
 template <class... P>
 auto enter(Routine& routine, bool (*take)(const Call&, P...)) {
   return [&routine, take](P... arguments) noexcept {
-    void* const next = routine.next();
     const bool counts = reporting();
     const auto begin = counts ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
     bool taken = false;
     if (const Session::Turn turn; turn) {
       try {
-        taken = take(Call(next), arguments...);
+        taken = take(Call(routine), arguments...);
       } catch (const std::exception&) {
         // memory or the device failed before anything was written: LAPACK does it
       }
     }
-    if (!taken) call_fortran(next, arguments...);
+    if (!taken) call_fortran(routine.next(), arguments...);
     if (counts) routine.count(taken, std::chrono::steady_clock::now() - begin);
   };
 }

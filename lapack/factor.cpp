@@ -80,22 +80,25 @@ bool geqrt(const Call& call, const I* m, const I* n, const I* nb, T* a, const I*
 /// How geqr describes its T: one row block, so that LAPACK's gemqr reads it as what geqrt returns.
 ///
 ///     t[0] length of t    t[1] rows of a row block: m    t[2] columns of a block of T    t[5] ... T
-constexpr Index t_head = 5;
-
+///
+/// Blocks of T are as wide as LAPACK would make them, since callers size gemqr's workspace by that.
 template <class T, class I>
 bool geqr(const Call& call, const I* m, const I* n, T* a, const I* lda, T* t, const I* tsize, T* work, const I* lwork,
           I* info) {
-  constexpr Index most_block = 32;
+  constexpr Index head = 5;
   const Index k = std::min(*m, *n);
-  if (k <= 0 || *lda < *m || *tsize < *n + t_head || *lwork < *n || !call.worthwhile(Work::factor, *m, *n))
-    return false;
-  const Index nb = std::min({most_block, k, (static_cast<Index>(*tsize) - t_head) / *n});
-  t[0] = static_cast<T>(nb * *n + t_head);
+  if (k <= 0 || *lda < *m || *tsize < *n + head || *lwork < *n || !call.worthwhile(Work::factor, *m, *n)) return false;
+  T asked[head] = {}, asked_work = 0;
+  const I query = -1;
+  call.next(m, n, a, lda, asked, &query, &asked_work, &query, info);
+  Index nb = std::min(static_cast<Index>(asked[2]), k);
+  if (*info != 0 || nb < 1) return false;
+  if (*tsize < nb * *n + head || *lwork < nb * *n) nb = 1;
+  t[0] = static_cast<T>(nb * *n + head);
   t[1] = static_cast<T>(*m);
   t[2] = static_cast<T>(nb);
-  factor_with_t<T>(call.context(), *m, *n, nb, a, *lda, t + t_head, nb);
+  factor_with_t<T>(call.context(), *m, *n, nb, a, *lda, t + head, nb);
   work[0] = static_cast<T>(nb * *n);
-  *info = 0;
   return true;
 }
 

@@ -29,7 +29,6 @@ class ScalarEngine {
   virtual Plan plan(Index rows, Index cols, Index count, const Options& options) = 0;
   virtual std::unique_ptr<BatchState<T>> qr(BatchView<const T> a, const Options& options) = 0;
   virtual std::unique_ptr<BatchState<T>> qr_in_place(BatchView<T> a, const Options& options) = 0;
-  virtual std::unique_ptr<QRState<T>> from_reflectors(MatrixView<const T> packed, MatrixView<const T> tau) = 0;
   virtual Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b,
                                     const LeastSquaresOptions& options) = 0;
   virtual std::unique_ptr<PivotedState<T>> pivoted_qr(MatrixView<const T> a, const PivotOptions& options) = 0;
@@ -41,6 +40,7 @@ class ScalarEngine {
   /// The stage of each front then, without factoring.
   virtual std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic,
                                                   const sparse::NumericOptions& options, Index rhs_cols) = 0;
+  virtual std::unique_ptr<QRState<T>> from_reflectors(MatrixView<const T> packed, MatrixView<const T> tau) = 0;
 };
 
 class Engine {
