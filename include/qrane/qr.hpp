@@ -268,6 +268,9 @@ QRANE_API QR<T> qr(const Context& context, std::type_identity_t<MatrixView<const
 template <class T>
 QRANE_API QR<T> qr_in_place(const Context& context, std::type_identity_t<MatrixView<T>> a, const Options& options = {});
 template <class T>
+QRANE_API QR<T> qr_from_reflectors(const Context& context, std::type_identity_t<MatrixView<const T>> packed,
+                                   std::type_identity_t<MatrixView<const T>> tau);
+template <class T>
 QRANE_API BatchQR<T> qr(const Context& context, std::type_identity_t<BatchView<const T>> a,
                         const Options& options = {});
 
@@ -283,6 +286,13 @@ QR<ScalarOf<A>> qr(const Context& context, const A& a, const Options& options = 
 template <MatrixLike A>
 QR<ScalarOf<A>> qr_in_place(const Context& context, A&& a, const Options& options = {}) {
   return qr_in_place<ScalarOf<A>>(context, as_view(a), options);
+}
+/// The factorization whose Reflectors are `packed`, m x n, and `tau`, min(m, n) x 1: what reflectors() or LAPACK's
+/// geqrf returned, of which Q is applied or formed (LAPACK names: orgqr, ormqr). Copies both; QForm::lapack. Throws
+/// Error{invalid_argument} where tau's shape does not fit.
+template <MatrixLike A, MatrixLike Tau>
+QR<ScalarOf<A>> qr_from_reflectors(const Context& context, const A& packed, const Tau& tau) {
+  return qr_from_reflectors<ScalarOf<A>>(context, as_view(packed), as_view(tau));
 }
 /// Factors copies of all matrices of the batch (LAPACK name: geqrf, batched). Throws as for one matrix.
 template <class T>

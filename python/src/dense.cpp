@@ -29,7 +29,7 @@ nb::tuple qr(Place& place, const Array& a, const std::string& form, bool check_f
     session = held.session();
     const QR<T> f = qrane::qr<T>(held.context(), view, options);
     if (options.q == QForm::lapack) {
-      Reflectors<T> reflectors = f.reflectors();
+      Reflectors<T> reflectors = qrane::reflectors(f);
       first = std::move(reflectors.packed);
       second = std::move(reflectors.tau);
     } else {

@@ -24,10 +24,10 @@ class Factor {
     return matrix([&] { return f_.q(full ? Columns::full : Columns::thin); });
   }
   nb::object range_basis(double rtol) {
-    return matrix([&] { return f_.range_basis(rtol); });
+    return matrix([&] { return qrane::range_basis(f_, rtol); });
   }
   nb::object null_space_basis(double rtol) {
-    return matrix([&] { return f_.null_space_basis(rtol); });
+    return matrix([&] { return qrane::null_space_basis(f_, rtol); });
   }
   /// Q c or Qᵀ c; from the right c Q or c Qᵀ
   nb::object apply(const Array& c, bool transpose, bool right) {
@@ -57,7 +57,7 @@ class Factor {
     Determinant d;
     {
       const Held held(session_);
-      d = f_.determinant();
+      d = qrane::determinant(f_);
     }
     return nb::make_tuple(d.sign, d.log_magnitude);
   }

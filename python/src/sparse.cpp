@@ -41,8 +41,8 @@ struct Wishes {
     return options;
   }
   template <class T>
-  sparse::FactorOptions<T> factor() const {
-    sparse::FactorOptions<T> options;
+  sparse::FactorOptions factor() const {
+    sparse::FactorOptions options;
     options.absolute_tolerance = absolute_tolerance;
     options.detect_rank = detect_rank;
     options.refuse_deficient = refuse_deficient;

@@ -50,6 +50,14 @@ class QRStateOf final : public FactorState<BatchState<T>, B, T, dense::Factoriza
       for (Index b = 0; b < p.count; ++b) dense::check_finite<B, T>(f_.queue(), "A", input.matrix(b));
     f_.run(input);
   }
+  /// For qr_from_reflectors.
+  void restore(MatrixView<const T> packed, MatrixView<const T> tau) {
+    Matrix<T> on_host = Matrix<T>::host(tau.rows, 1);
+    dense::Temporary<B, T> staged(f_.queue(), tau.rows, 1);
+    dense::load<B, T>(f_.queue(), tau, staged.matrix);
+    dense::store<B, T>(f_.queue(), staged.matrix, on_host.view());
+    f_.restore(bring({packed, 0, 1, nullptr}), on_host.data());
+  }
   /// For qr_in_place: v() already holds the data.
   void factor_in_place() {
     if (options_.check_finite)
@@ -302,6 +310,19 @@ class ScalarEngineOf final : public ScalarEngine<T> {
     dense::Factorization<B, T> f(queue_, plan(m, n, 1, options), {}, dense::Results::delivered);
     f.deliver_to(r_here.matrix, q_here.matrix);
     return Updates<B, T>::take(f, profile(), q.memory);
+  }
+
+  std::unique_ptr<QRState<T>> from_reflectors(MatrixView<const T> packed, MatrixView<const T> tau) override {
+    dense::check_view("packed", packed);
+    dense::check_view("tau", tau);
+    const Index k = std::min(packed.rows, packed.cols);
+    check(tau.rows == k && tau.cols == 1, ErrorCode::invalid_argument, "tau is ", tau.rows, " x ", tau.cols, " where ",
+          k, " x 1 is needed");
+    const Options options{.algorithm = Algorithm::blocked, .q = QForm::lapack};
+    auto state = std::make_unique<QRStateOf<B, T>>(queue_, profile(), plan(packed.rows, packed.cols, 1, options),
+                                                   options, packed.memory);
+    state->restore(packed, tau);
+    return state;
   }
 
   Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b, const LeastSquaresOptions& options) override {

@@ -46,6 +46,7 @@ class ScalarEngine {
   /// The stage of each front then, without factoring.
   virtual std::vector<std::int32_t> sparse_stages(const sparse::Symbolic& symbolic,
                                                   const sparse::NumericOptions& options, Index rhs_cols) = 0;
+  virtual std::unique_ptr<QRState<T>> from_reflectors(MatrixView<const T> packed, MatrixView<const T> tau) = 0;
 };
 
 class Engine {

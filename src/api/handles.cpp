@@ -265,6 +265,11 @@ QR<T> qr_in_place(const Context& context, std::type_identity_t<MatrixView<T>> a,
   return QR<T>(context.engine()->scalar<T>().qr_in_place({a, 0, 1, nullptr}, options));
 }
 template <class T>
+QR<T> qr_from_reflectors(const Context& context, std::type_identity_t<MatrixView<const T>> packed,
+                         std::type_identity_t<MatrixView<const T>> tau) {
+  return QR<T>(context.engine()->scalar<T>().from_reflectors(packed, tau));
+}
+template <class T>
 BatchQR<T> qr_in_place(const Context& context, const BatchView<T>& a, const Options& options) {
   return BatchQR<T>(context.engine()->scalar<T>().qr_in_place(a, options));
 }
@@ -316,6 +321,7 @@ RankReport numerical_rank(std::type_identity_t<MatrixView<const T>> s, double re
   template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                            \
   template QR<T> qr<T>(const Context&, MatrixView<const T>, const Options&);                                \
   template QR<T> qr_in_place<T>(const Context&, MatrixView<T>, const Options&);                             \
+  template QR<T> qr_from_reflectors<T>(const Context&, MatrixView<const T>, MatrixView<const T>);           \
   template BatchQR<T> qr<T>(const Context&, BatchView<const T>, const Options&);                            \
   template BatchQR<T> qr_in_place(const Context&, const BatchView<T>&, const Options&);                     \
   template Solution<T> least_squares<T>(const Context&, MatrixView<const T>, MatrixView<const T>,           \

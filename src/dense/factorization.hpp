@@ -138,7 +138,13 @@ class Factorization : Pieces<B, T> {
   /// The same under the condition of a queue; for plans without library products (tsqr, caqr).
   void run_under(Queue& queue, const Mat& a) { run_on(queue, a); }
 
-  /// The same of matrices whose addresses are in a table in device memory; small plans only.
+  /// Takes over reflectors as LAPACK's geqrf stores them, tau in host memory; blocked plans of one matrix.
+  void restore(const Mat& packed, const T* tau) {
+    if (!(packed.data == v_.data)) copy(queue_, packed, v_, backend::Part::all);
+    t_from_reflectors(queue_, v_, tau, t_, blocked_);
+  }
+
+  /// run() of matrices whose addresses are in a table in device memory; small plans only.
   void run_table(const T* const* table, Index ld) {
     if (plan_.count == 0) return;
     Mat a = v_;

@@ -121,6 +121,38 @@ TYPED_TEST(QrReflectors, LapackAppliesThem) {
   }
 }
 
+TYPED_TEST(QrReflectors, OfLapackGiveTheSameQ) {
+  using T = typename TypeParam::Scalar;
+  for (const Shape s : {Shape{90, 30}, Shape{300, 150}, Shape{40, 40}, Shape{20, 35}, Shape{12, 1}, Shape{1, 3}}) {
+    SCOPED_TRACE(to_string(s));
+    auto packed = random_normal<T>(s.rows, s.cols, 2);
+    const auto a = packed, c = random_normal<T>(s.rows, 7, 3);
+    const Index k = std::min(s.rows, s.cols);
+    std::vector<T> tau(static_cast<std::size_t>(k));
+    ASSERT_EQ(geqrf(packed, tau), 0);
+    const auto f = qr_from_reflectors(this->context(), std::as_const(packed).view(), tau);
+    EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r())));
+    Dense<T> taus(k, 1);
+    taus.values = tau;
+    EXPECT_EQ(this->host(f.reflectors().packed), packed);
+    EXPECT_EQ(this->host(f.reflectors().tau), taus);
+    for (const char op : {'N', 'T'}) {
+      auto theirs = c, ours = c;
+      ASSERT_EQ(ormqr(op, k, packed, taus, theirs), 0);
+      op == 'N' ? f.apply_q(ours.view()) : f.apply_qt(ours.view());
+      EXPECT_TRUE(columns_agree(ours, theirs, s.rows, s.cols)) << op;
+    }
+  }
+}
+
+TYPED_TEST(QrReflectors, NeedOneTauEach) {
+  using T = typename TypeParam::Scalar;
+  const auto packed = random_normal<T>(9, 4, 1);
+  const std::vector<T> tau(3);
+  EXPECT_TRUE(refuses([&] { qr_from_reflectors(this->context(), packed.view(), tau); }, ErrorCode::invalid_argument,
+                      {"tau", "3 x 1", "4 x 1"}));
+}
+
 TYPED_TEST(QrReflectors, OnlyTheLapackFormHasThem) {
   using T = typename TypeParam::Scalar;
   auto f = qr<T>(this->context(), random_normal<T>(9, 4, 1).view());
