@@ -162,7 +162,9 @@ class Cupy(Numpy):
         return x
 
     def strided(self, x):
-        return x if _has_view(x.shape, [s // x.itemsize for s in x.strides]) else self.lib.array(x, order="C", copy=True)
+        if _has_view(x.shape, [s // x.itemsize for s in x.strides]):
+            return x
+        return self.lib.array(x, order="C", copy=True)
 
     def on_host(self, x):
         return False

@@ -40,7 +40,6 @@ struct Wishes {
     options.ordering = sparse::ordering_from_string(ordering);
     return options;
   }
-  template <class T>
   sparse::FactorOptions factor() const {
     sparse::FactorOptions options;
     options.absolute_tolerance = absolute_tolerance;
@@ -130,7 +129,7 @@ nb::object factor(Place& place, const Compressed& a, const Wishes& wishes) {
   const auto made = [&] {
     const Held held(place);
     const sparse::Analysis analysis = sparse::analyze(held.context(), view, wishes.analyze());
-    return std::make_pair(held.session(), analysis.factor(view, wishes.factor<T>()));
+    return std::make_pair(held.session(), analysis.factor(view, wishes.factor()));
   };
   auto [session, f] = made();
   return nb::cast(new SparseFactor<T>(place, std::move(session), std::move(f)), nb::rv_policy::take_ownership);
@@ -146,7 +145,7 @@ nb::tuple least_squares(Place& place, const Compressed& a, const Array& b, const
   {
     const Held held(place);
     session = held.session();
-    out = sparse::least_squares<T>(held.context(), view, right, wishes.analyze(), wishes.factor<T>());
+    out = sparse::least_squares<T>(held.context(), view, right, wishes.analyze(), wishes.factor());
   }
   return nb::make_tuple(to_array(place, session, std::move(out.x)), out.rank, out.full,
                         to_numpy(std::move(out.residual_norms)));
