@@ -202,15 +202,17 @@ class SvdWork {
   /// U := Q U_R, U_R in product_.
   void lift_u(Queue& queue) {
     using backend::Op;
-    if (gram_) return multiply_full(queue, f_->q(), product_, u_);
-    if (f_->keeps_reflectors()) {
+    if (gram_) {
+      multiply_full(queue, f_->q(), product_, u_);
+    } else if (f_->keeps_reflectors()) {
       fill(queue, u_, T(0), T(0));
       narrow(queue, product_, u_.block(0, 0, n_, n_), backend::Part::all);
-      return lift(*f_, u_);
+      lift(*f_, u_);
+    } else {
+      const Mat small{cast_pointer<T>(r_.data), n_, n_, n_, 0, 1};  // small_svd is done with R
+      narrow(queue, product_, small, backend::Part::all);
+      gemm(queue, Op::none, Op::none, T(1), f_->q(), small, T(0), u_);
     }
-    const Mat small{cast_pointer<T>(r_.data), n_, n_, n_, 0, 1};  // small_svd is done with R
-    narrow(queue, product_, small, backend::Part::all);
-    gemm(queue, Op::none, Op::none, T(1), f_->q(), small, T(0), u_);
   }
 
   /// Looks at the flags. True: u_, V and Σ have changed.
