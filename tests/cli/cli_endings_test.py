@@ -13,6 +13,8 @@ import subprocess
 import tempfile
 import time
 
+import numpy as np
+
 import cli_support
 from cli_support import QRANE, CliCase
 from every_command import COMMANDS, write_inputs
@@ -180,7 +182,7 @@ class Disks(Every):
                 filler.truncate(max(filler.tell() - free, 0))
 
     def test_full(self):
-        every = {**self.commands, "tune": (JSON["tune"], ["table.json"])}
+        every = {**self.commands, "tune": (JSON["tune"], [])}
         for name, (arguments, outputs) in every.items():
             new = {} if name == "tune" else self.whole(arguments, outputs)[0]
             for free in (0, 4096):
@@ -198,7 +200,7 @@ class Disks(Every):
                         self.check_old_or_new(found, outputs, new or found, done.stderr)
 
     def test_read_only(self):
-        every = {**self.commands, "tune": (JSON["tune"], ["table.json"])}
+        every = {**self.commands, "tune": (JSON["tune"], [])}
         folders = {name: self.folder(outputs, self.disk) for name, (_, outputs) in every.items()}
         subprocess.run(["mount", "-o", "remount,ro", self.disk], check=True)
         for name, (arguments, outputs) in every.items():
@@ -210,9 +212,10 @@ class Disks(Every):
     def test_read_only_in_the_middle(self):
         if "background" not in self.commands:
             self.skipTest("no ffmpeg program")
+        self.save("inputs/long.npy", self.random.integers(0, 255, (400, 24, 32)).astype(np.uint8))
         folder = self.folder([], self.disk)
-        run = subprocess.Popen(self.command(["background", "video.mkv", "--out", "out", "--window", "2", "--method",
-                                             "alternating", "--tolerance", "1e-30", "--max-iterations", "300"]),
+        run = subprocess.Popen(self.command(["background", "long.npy", "--out", "out", "--window", "2", "--method",
+                                             "alternating", "--tolerance", "1e-30", "--max-iterations", "3000"]),
                                cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(run.kill)
         for line in run.stdout:

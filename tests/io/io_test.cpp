@@ -327,6 +327,22 @@ TEST_F(Io, FailedWritesDamageNothing) {
   }
 }
 
+TEST_F(Io, PartialFilesThatNobodyWritesAreRemoved) {
+  const std::string mine = detail::concat("x.npy.partial-", ::getpid());
+  put(mine, "of a process that had this number before");
+  put("x.npy.partial-4194304", "killed");
+  for (const char* other : {"y.npy.partial-4194304", "x.npy.partial-", "x.npy.partial-1.npy"}) put(other, "kept");
+  PartialFile live(path("x.npy"));
+  live.write("new");
+  live.flush();
+  remove_abandoned(path("x.npy"));
+  EXPECT_FALSE(fs::exists(path("x.npy.partial-4194304")));
+  EXPECT_EQ(get(path(mine)), "new");
+  live.commit();
+  EXPECT_EQ(get(path("x.npy")), "new");
+  EXPECT_EQ(files(), 4u);
+}
+
 TEST_F(Io, WritesFollowLinksKeepModesAndSpareDevices) {
   put("target.txt", "old");
   ::chmod(path("target.txt").c_str(), 0640);
