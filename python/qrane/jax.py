@@ -3,8 +3,8 @@
 
 Calls go to the host by `jax.pure_callback`: arrays on a GPU are copied there and back. (Outside jit, `qrane.qr` and its
 like take JAX arrays where they are, without derivatives.) Derivatives exist where the matrix has full rank min(m, n),
-for `qr` of a wide matrix where its first m columns are independent. Elsewhere they raise an error that says so. A matrix
-counts as deficient where ``min(abs(diag(R))) <= (min(m, n) + 10) * eps * max(abs(diag(R)))``.
+for `qr` of a wide matrix where its first m columns are independent. Elsewhere they raise an error that says so. A
+matrix counts as deficient where ``min(abs(diag(R))) <= (min(m, n) + 10) * eps * max(abs(diag(R)))``.
 
 >>> import jax, jax.numpy as jnp, qrane.jax
 >>> volume = lambda A: jnp.prod(jnp.abs(jnp.diag(qrane.jax.qr(A, "r"))))
