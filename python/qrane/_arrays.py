@@ -162,9 +162,8 @@ class Cupy(Numpy):
         return x
 
     def strided(self, x):
-        if _has_view(x.shape, [s // x.itemsize for s in x.strides]):
-            return x
-        return self.lib.array(x, order="C", copy=True)
+        whole = _has_view(x.shape, [s // x.itemsize for s in x.strides])
+        return x if whole else self.lib.array(x, order="C", copy=True)
 
     def on_host(self, x):
         return False

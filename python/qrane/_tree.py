@@ -17,8 +17,8 @@ from ._dense import qr
 
 
 def leaf_rows(n):
-    """L, a power of two: 2**20 elements or more, and 16 n rows or more, so that the tree costs little."""
-    wanted = max(16 * n, 2**20 // max(n, 1))
+    """L, a power of two: 2**18 elements or more, and 16 n rows or more, so that the tree costs little."""
+    wanted = max(16 * n, 2**18 // max(n, 1))
     return 1 << (wanted - 1).bit_length()
 
 

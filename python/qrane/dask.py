@@ -103,7 +103,7 @@ def lstsq(a, b):
     --------
     >>> import dask.array as da, numpy as np, qrane.dask
     >>> t = da.linspace(0, 1, 5000, chunks=1000)
-    >>> A = da.stack([da.ones(5000, chunks=1000), t], axis=1)
+    >>> A = da.stack([da.ones(5000, chunks=1000), t], axis=1).rechunk({1: -1})
     >>> x, *_ = qrane.dask.lstsq(A, 2 - 3 * t)
     >>> x.compute().round(6).tolist()
     [2.0, -3.0]

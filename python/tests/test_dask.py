@@ -15,7 +15,7 @@ import dask  # noqa: E402
 
 import qrane.dask  # noqa: E402
 
-SHAPE = (200_000, 24)
+SHAPE = (60_000, 24)
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def threads():
         yield
 
 
-CHUNKS = [200_000, 65_536, 50_001, 7_000, (1, 99_999, 100_000)]
+CHUNKS = [60_000, 16_384, 25_001, 3_000, (1, 29_999, 30_000)]
 
 
 @pytest.mark.parametrize("chunks", CHUNKS)
 def test_bits_do_not_depend_on_chunks(a, chunks):
     x = da.from_array(a, (chunks, -1))
-    expected = qrane.dask.tsqr(da.from_array(a, (30_000, -1)), mode="r").compute()
+    expected = qrane.dask.tsqr(da.from_array(a, (10_000, -1)), mode="r").compute()
     assert np.array_equal(qrane.dask.tsqr(x, mode="r").compute(), expected)
     q, r = qrane.dask.tsqr(x)
     whole = qrane.dask.tsqr(da.from_array(a, (-1, -1)))[0].compute()
@@ -47,14 +47,14 @@ def test_bits_do_not_depend_on_chunks(a, chunks):
 def test_file_has_the_same_bits(a, tmp_path):
     path = tmp_path / "a.npy"
     np.save(path, a)
-    expected = qrane.dask.tsqr(da.from_array(a, (30_000, -1)), mode="r").compute()
-    for block_bytes in (1, 2**23, 2**40):
+    expected = qrane.dask.tsqr(da.from_array(a, (10_000, -1)), mode="r").compute()
+    for block_bytes in (1, 2**22, 2**40):
         assert np.array_equal(qrane.tsqr_file(path, block_bytes=block_bytes), expected)
-    mapped = da.from_array(np.load(path, mmap_mode="r"), (50_000, -1))
+    mapped = da.from_array(np.load(path, mmap_mode="r"), (17_000, -1))
     assert np.array_equal(qrane.dask.tsqr(mapped, mode="r").compute(), expected)
 
 
-@pytest.mark.parametrize("shape", [(10, 3), (3, 10), (0, 3), (70_000, 1), (5000, 600)])
+@pytest.mark.parametrize("shape", [(10, 3), (3, 10), (0, 3), (20_000, 1), (5000, 600)])
 def test_shapes(rng, shape, dtype, tmp_path):
     a = rng.standard_normal(shape).astype(dtype)
     x = da.from_array(a, (max(1, shape[0] // 3), -1))
@@ -67,7 +67,7 @@ def test_shapes(rng, shape, dtype, tmp_path):
 
 
 def test_svd(a):
-    x = da.from_array(a, (60_000, -1))
+    x = da.from_array(a, (20_000, -1))
     u, s, vh = dask.compute(*qrane.dask.svd(x))
     assert np.allclose(s, np.linalg.svd(a, compute_uv=False))
     assert np.allclose((u * s) @ vh, a) and np.allclose(u.T @ u, np.eye(SHAPE[1]))
@@ -76,16 +76,16 @@ def test_svd(a):
 
 
 def test_lstsq(a, rng):
-    x = da.from_array(a, (60_000, -1))
+    x = da.from_array(a, (20_000, -1))
     for sides in ((), (3,)):
         b = rng.standard_normal(SHAPE[:1] + sides)
-        out = qrane.dask.lstsq(x, da.from_array(b, (70_000,) + (-1,) * len(sides)))
+        out = qrane.dask.lstsq(x, da.from_array(b, (23_000,) + (-1,) * len(sides)))
         solution, residuals, rank, s = dask.compute(*out)
         expected, squares, expected_rank, expected_s = np.linalg.lstsq(a, b, rcond=None)
         assert out.x.shape == expected.shape and rank == expected_rank
         assert np.allclose(solution, expected) and np.allclose(residuals, squares) and np.allclose(s, expected_s)
     twice = da.concatenate([x, x], axis=1).rechunk({1: -1})
-    solution, residuals, rank, _ = dask.compute(*qrane.dask.lstsq(twice, da.from_array(b[:, 0], 60_000)))
+    solution, residuals, rank, _ = dask.compute(*qrane.dask.lstsq(twice, da.from_array(b[:, 0], 20_000)))
     assert rank == SHAPE[1] and residuals.size == 0 and np.allclose(solution, np.tile(expected[:, 0], 2) / 2)
 
 
@@ -123,7 +123,7 @@ def cluster(workers):
 
 
 def test_workers_and_one_that_is_killed(a):
-    x = da.from_array(a, (30_000, -1))
+    x = da.from_array(a, (10_000, -1))
     expected = qrane.dask.tsqr(x, mode="r").compute()
     for workers in (1, 2, 4):
         with cluster(workers) as local, distributed.Client(local) as client, dask.config.set(scheduler=client):
@@ -137,5 +137,5 @@ def test_workers_and_one_that_is_killed(a):
 
 def _slowly(block):
     import time
-    time.sleep(0.3)
+    time.sleep(0.2)
     return block
