@@ -107,7 +107,10 @@ struct Problem {
     }
     return true;
   }
-  bool worthwhile(const Call& call) const { return m >= n && call.worthwhile(Work::reduce, m, n + nrhs); }
+  /// More right-hand sides than columns cost more beside A than by products with its Q.
+  bool worthwhile(const Call& call) const {
+    return m >= n && call.worthwhile(nrhs > n ? Work::factor : Work::reduce, m, n + nrhs);
+  }
 };
 
 /// `solve(order, lwork)` calls the driver underneath for the n x n problem. One that is given less workspace than that

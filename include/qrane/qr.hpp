@@ -287,8 +287,8 @@ template <MatrixLike A>
 QR<ScalarOf<A>> qr_in_place(const Context& context, A&& a, const Options& options = {}) {
   return qr_in_place<ScalarOf<A>>(context, as_view(a), options);
 }
-/// The factorization whose Reflectors are `packed`, m x n, and `tau`, min(m, n) x 1: what reflectors() or LAPACK's
-/// geqrf returned, of which Q is applied or formed (LAPACK names: orgqr, ormqr). Copies both; QForm::lapack. Throws
+/// The factorization whose Reflectors are `packed`, m x n, and `tau`, min(m, n) x 1, as reflectors() or LAPACK's geqrf
+/// returned them: for products with Q, and Q itself (LAPACK names: ormqr, orgqr). Copies both; QForm::lapack. Throws
 /// Error{invalid_argument} where tau's shape does not fit.
 template <MatrixLike A, MatrixLike Tau>
 QR<ScalarOf<A>> qr_from_reflectors(const Context& context, const A& packed, const Tau& tau) {
