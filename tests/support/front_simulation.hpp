@@ -140,7 +140,7 @@ class Simulation {
       case FrontStep::narrow:
       case FrontStep::closing:
       case FrontStep::pair:
-      case FrontStep::wide: {
+      case FrontStep::trailing: {
         const bool pair = launch.step == FrontStep::pair;
         const std::int32_t span = pair ? 2 : 1;
         const backend::FrontUpdateTask& task = plan_.updates[at(t)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Analysis from end to end: compact, singletons, orderings tried, fronts of the best, facts.
+// The whole analysis: compact pattern, singletons, several orderings, fronts of the best one, facts.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -67,16 +67,16 @@ Ordering checked_ordering(Ordering asked, Indices permutation, Index cols) {
   return Ordering::given;
 }
 
-/// One ordering of the matrix without singletons, and the fronts that follow.
+/// One ordering of the matrix without singletons, and its fronts.
 template <class I>
 struct Trial {
   FrontTree<I> tree;
   Symbolic fronts;
   double flops = 0;
-  double seconds = 0;  // of the factorization, roughly
+  double seconds = 0;  // of the factorization, estimated
 };
 
-/// What building the graph of A^T A visits, rows that join nothing left out.
+/// Entries visited to build the graph of A^T A, without the rows that it ignores.
 template <class I>
 double joined_entries(const Compact<I>& a) {
   double joined = 0;
@@ -101,14 +101,14 @@ class Trials {
     judge(ordering, make_order(ordering));
   }
 
-  /// The cheapest ordering first: AMD where the graph of A^T A is small, else COLAMD. The others, side by side, where
-  /// the factorization would take no less than about three times as long as they.
+  /// Takes the cheapest ordering first: AMD if the graph of A^T A is small, else COLAMD. The others run concurrently if
+  /// the factorization is predicted to take at least three times as long as they do.
   void run_automatic() {
     const double joined = joined_entries(a_), graph_seconds = 2e-8 * joined;
     const bool small_graph = has_column_graph(a_.cols) && joined <= 64.0 * static_cast<double>(a_.entries());
     const Ordering first = small_graph ? Ordering::amd : Ordering::colamd;
     run(first);
-    // On a GPU a factorization is short, but hardly ever alone: what is found counts for all matrices of the pattern.
+    // On a GPU a factorization is short, but an analysis usually serves many matrices of its pattern.
     const double limit = gpu_ ? 3e-6 * std::sqrt(best_->flops) : 3 * best_->seconds;
     const auto pays = [limit](double seconds) { return seconds < limit; };
     std::future<Made> colamd, amd;
@@ -122,10 +122,11 @@ class Trials {
         amd = std::async([this] { return make_order(Ordering::amd); });
       metis = metis_fits(*graph_) && pays(7e-6 * vertices + 1e-7 * edges);
     }
-    // Structured matrices may come in an order that is hard to beat; the counts tell that for next to nothing.
+    // A structured matrix's own order may be the best; the counts show that at almost no cost.
     if (pays(1e-7 * static_cast<double>(a_.entries()))) judge(Ordering::natural, make_order(Ordering::natural));
     std::optional<Made> made_metis;
-    if (metis) made_metis = make_order(Ordering::metis);  // on this thread: the factorization can use what it frees
+    if (metis)
+      made_metis = make_order(Ordering::metis);  // on this thread, whose freed memory the factorization can reuse
     if (colamd.valid()) judge(Ordering::colamd, colamd.get());
     if (amd.valid()) judge(Ordering::amd, amd.get());
     if (made_metis) judge(Ordering::metis, std::move(*made_metis));
@@ -180,25 +181,25 @@ class Trials {
   /// How fronts are merged for columns with these counts in R.
   Amalgamation relaxation(const ColumnTree<I>& columns) const {
     if (options_.expert.amalgamation) return *options_.expert.amalgamation;
-    double squares = 0;  // flops of a Cholesky factorization: a bound from below
+    double squares = 0;  // flops of a Cholesky factorization: a lower bound
     for (const I count : columns.r_counts) squares += static_cast<double>(count) * static_cast<double>(count);
     constexpr double worth_a_gpu = 5e6;
     return gpu_ && squares >= worth_a_gpu ? Amalgamation::for_gpu() : Amalgamation{};
   }
 
-  /// Seconds of a factorization, as measured, roughly. A GPU takes the panels on the longest path one after the other.
+  /// Estimated seconds of a factorization. A GPU factors the panels of the longest path one after the other.
   double predict(const Trial<I>& trial) const {
     if (!gpu_) return trial.flops / 2e10;
     constexpr Index panel = 32, whole_elements = 14000;
     return 6e-5 * static_cast<double>(longest_path(trial.fronts, panel, whole_elements)) + trial.flops / 1.2e13;
   }
 
-  /// What the ordering costs; keeps the best. One that fills R far beyond the best one's is not looked at further.
+  /// Prices an ordering and keeps the best. One with much more fill than the best is rejected early.
   void judge(Ordering ordering, Made made) {
     Stopwatch watch;
     const ColumnTree<I> columns = column_tree(a_, made.order);
     const double entries = std::accumulate(columns.r_counts.begin(), columns.r_counts.end(), 0.0);
-    if (best_ && entries > 1.5 * static_cast<double>(best_->tree.r_entries_exact)) {  // cannot win: R alone says so
+    if (best_ && entries > 1.5 * static_cast<double>(best_->tree.r_entries_exact)) {  // cannot win
       tree_seconds_ += watch.lap();
       order_seconds_ += made.seconds;
       return;
@@ -244,7 +245,7 @@ class Trials {
   double tree_seconds_ = 0;
 };
 
-/// Fronts in postorder, each freed when its contribution block is in its parent's front.
+/// Peak memory of fronts in postorder, each freed when its contribution block has been assembled.
 Index peak_entries(const Symbolic& s) {
   Index waiting = 0, peak = 0;
   for (const Front& front : s.fronts) {

@@ -77,7 +77,7 @@ class NumericTasks {
   }
 
  private:
-  enum class Kind { chain, block, front, range };  // by priority
+  enum class Kind { panel, block, front, range };  // by priority
 
   struct Task {
     Kind kind;
@@ -114,7 +114,7 @@ class NumericTasks {
       upper_[u].waiting = s_.fronts[f].child_count;
       upper_[u].row = 0;
       upper_[u].factored = 0;
-      upper_[u].chain_busy = false;
+      upper_[u].panel_busy = false;
       if (upper_[u].waiting == 0) offer({Kind::front, f});
     }
     for (std::size_t r = 0; r < plan_.ranges.size(); ++r) offer({Kind::range, static_cast<Index>(r)});
@@ -217,7 +217,7 @@ class NumericTasks {
         return;
       }
       case Kind::front: return begin(task.front, worker);
-      case Kind::chain: return chain(task.front, worker);
+      case Kind::panel: return next_panel(task.front, worker);
       case Kind::block:
         upper(task.front).update_block(task.block, task.until, worker.scratch);
         return n_.progress_->add(0);  // the thread of the callback may get no other tasks for long
@@ -278,7 +278,7 @@ class NumericTasks {
   }
 
   /// The next panel; after the last one, the front's end.
-  void chain(Index f, NumericWorker<T>& worker) {
+  void next_panel(Index f, NumericWorker<T>& worker) {
     Upper& u = upper(f);
     if (u.all_factored())
       finish(f, worker);
@@ -298,8 +298,8 @@ class NumericTasks {
       u.updated[task.block] = task.until;
       u.busy[task.block] = 0;
     }
-    if (task.kind == Kind::chain) {
-      u.chain_busy = false;
+    if (task.kind == Kind::panel) {
+      u.panel_busy = false;
       ++u.factored;
     }
     if (!u.matrix.a) {
@@ -317,9 +317,9 @@ class NumericTasks {
 
   /// The tasks that a front's state allows next.
   void queue(Index f, Upper& u) {
-    if (!u.chain_busy && u.chain_may_go_on()) {
-      u.chain_busy = true;
-      ready_.push({Kind::chain, f});
+    if (!u.panel_busy && u.panel_may_begin()) {
+      u.panel_busy = true;
+      ready_.push({Kind::panel, f});
     }
     for (std::size_t b = 0; b < u.updated.size(); ++b)
       if (u.begin_block(b)) ready_.push({Kind::block, f, static_cast<Index>(b)});

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A front above the ranges, which several threads factor by panels if it is large:
 //
-//     panel 0 | panel 1 | panel 2 | panel 3 | ...      the chain: update panel k by panel k - 1, factor it
-//             |         | block 0      | block 1 ...   beside it: blocks of columns right of panel k, updated by panels
-//                                                      0 .. k - 1 in order, up to where the chain is
+//     panel 0 | panel 1 | panel 2 | panel 3 | ...      panel tasks: update panel k by panel k - 1, factor it
+//             |         | block 0      | block 1 ...   block tasks: columns right of panel k, updated by panels
+//                                                      0 .. k - 1 in order
 //
 // Each column is updated by the panels in order, whichever thread does it, and the widths of products do not depend on
-// which threads are free: R has the same bits for any number of threads.
+// which threads are free: results repeat.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct UpperFront {
   Index waiting = 0;         // children
   Index row = 0;             // first of the next panel
   std::size_t factored = 0;  // panels
-  bool chain_busy = false;
+  bool panel_busy = false;
   std::vector<std::size_t> updated;  // per block of columns: panels
   std::vector<char> busy;
 
@@ -48,7 +48,7 @@ struct UpperFront {
     return panel_share(matrix, result, k);
   }
 
-  /// A block's updates by panels up to `until`; the chain updates each panel's first columns.
+  /// A block's updates by panels up to `until`; panel tasks update each panel's first columns.
   void update_block(Index block, std::size_t until, Scratch<T>& scratch) const {
     const Index first = block * large_front_block, last = std::min(first + large_front_block, matrix.cols);
     for (std::size_t k = updated[block]; k < until; ++k)
@@ -56,7 +56,7 @@ struct UpperFront {
   }
 
   /// Whether the next panel's columns are updated by all panels but the last.
-  bool chain_may_go_on() const {
+  bool panel_may_begin() const {
     if (factored < 2 || all_factored()) return true;
     const Index first = result.panels[factored].col / large_front_block;
     const Index last = (end_of(factored) - 1) / large_front_block;
@@ -69,7 +69,7 @@ struct UpperFront {
     if (busy[b] || updated[b] >= factored) return false;
     const Index end = std::min(static_cast<Index>(b + 1) * large_front_block, matrix.cols);
     if (end <= columns_begin(updated[b])) {
-      updated[b] = factored;  // the chain has passed it
+      updated[b] = factored;  // panel tasks have updated its columns
       return false;
     }
     busy[b] = 1;
