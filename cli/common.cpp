@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -61,7 +62,8 @@ std::int64_t parse_bytes(const char* flag, const std::string& text) {
   const char* const end = text.data() + (digits == std::string::npos ? text.size() : digits);
   const auto [stop, code] = std::from_chars(text.data(), end, value);
   std::string unit = digits == std::string::npos ? "" : text.substr(digits);
-  for (const char* ending : {"iB", "B"}) {
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::toupper(c); });
+  for (const char* ending : {"IB", "B"}) {
     if (unit.size() > 1 && unit.ends_with(ending)) unit.resize(unit.size() - std::strlen(ending));
   }
   const std::size_t power = unit.empty() || unit == "B" ? 0 : std::string("KMGT").find(unit) + 1;

@@ -32,6 +32,7 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
   int least = std::max(1, static_cast<int>(word.size()) / 3) + 1;
   if (word.size() > 64) return best;
   for (const std::string& candidate : known) {
+    if (word.size() <= 3 && !candidate.starts_with(word.substr(0, 1))) continue;  // a gpu is no cpu
     const bool begins = word.size() >= 3 && candidate.starts_with(word);
     const int distance = begins ? 1 : edit_distance(word, candidate);
     if (distance >= least) continue;

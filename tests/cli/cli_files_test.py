@@ -244,7 +244,10 @@ class Failures(CliCase):
     def test_typos_get_a_suggestion(self):
         for args, word in ((["svdd", "a.npy"], "did you mean 'svd'"), (["qr", "a.npy", "--sprase"], "--sparse"),
                            (["solve", "a.npy", "a.npy", "--memory-limt", "3"], "--memory-limit"),
-                           (["qr", "a.npy", "--algoritm=tsqr"], "--algorithm")):
+                           (["qr", "a.npy", "--algoritm=tsqr"], "--algorithm"),
+                           (["qr", "a.npy", "--algorithm", "tsqrr"], "did you mean tsqr?"),
+                           (["qr", "a.npy", "--mode", "thinn"], "did you mean thin?"),
+                           (["bench", "skiny"], "did you mean skinny?")):
             self.bad(*args, words=[word], backend=None)
 
     def test_threads(self):
@@ -294,8 +297,8 @@ class Failures(CliCase):
 
     def test_too_large_when_dense_suggests_sparse(self):
         self.write("w.mtx", "%%MatrixMarket matrix coordinate real general\n9000000 9000000 2\n1 1 1\n9 9 1\n")
-        for command in ("qr", "svd"):
-            self.bad(command, "w.mtx", words=["w.mtx", "--sparse"], status=1)
+        for command in (["qr"], ["svd"], ["update", "--delete-rows", "0:1"]):
+            self.bad(*command, "w.mtx", words=["w.mtx", "--sparse"], status=1)
 
     def test_permutations_index_as_they_are(self):
         a = self.random.standard_normal((30, 6))
@@ -309,7 +312,7 @@ class Failures(CliCase):
 
     def test_memory_limits_with_units(self):
         self.write("a.mtx", "%%MatrixMarket matrix coordinate real general\n3 2 3\n1 1 1\n2 2 1\n3 1 2\n")
-        for limit in ("1G", "500M", "4000000000", "1GiB"):
+        for limit in ("1G", "500m", "4000000000", "1gib"):
             self.good("qr", "a.mtx", "--sparse", "--memory-limit", limit)
         for limit in ("4X", "-5", "G", "1.5G"):
             self.bad("qr", "a.mtx", "--sparse", "--memory-limit=" + limit, words=["--memory-limit", limit])

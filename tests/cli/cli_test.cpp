@@ -72,6 +72,7 @@ TEST(Words, NearestOfThoseKnown) {
   EXPECT_EQ(qrane::detail::nearest("--prec", {"--pivot", "--precision"}), "--precision");
   EXPECT_EQ(qrane::detail::nearest("--zebra", {"--sparse", "--dense"}), "");
   EXPECT_EQ(qrane::detail::nearest("svdd", {"qr", "svd", "solve"}), "svd");
+  EXPECT_EQ(qrane::detail::nearest("gpu", {"automatic", "cpu", "device"}), "");
 }
 
 TEST(Words, BytesWithTheirUnits) {
@@ -81,6 +82,7 @@ TEST(Words, BytesWithTheirUnits) {
   EXPECT_EQ(parse_bytes("--memory-limit", "4G"), std::int64_t{4} << 30);
   EXPECT_EQ(parse_bytes("--memory-limit", "4GiB"), std::int64_t{4} << 30);
   EXPECT_EQ(parse_bytes("--memory-limit", "1TB"), std::int64_t{1} << 40);
+  EXPECT_EQ(parse_bytes("--memory-limit", "4g"), std::int64_t{4} << 30);
   for (const char* text : {"", "-5", "4X", "G", "4GG", "1.5G", "99999999999999999999", "99999999T", "4 G", "iB"}) {
     EXPECT_THROW(parse_bytes("--memory-limit", text), Error) << text;
   }
