@@ -79,9 +79,9 @@ SparseView<typename A::Scalar> view(const A& a) {
                        : by_columns<T>(a.rows(), a.cols(), a.outerIndexPtr(), a.innerIndexPtr(), a.valuePtr());
 }
 template <qrane::detail::EigenSparse A>
-Analysis analyze(const Context& context, const A& a, const AnalyzeOptions& options = {}) {
-  return analyze(context, view(a), options);
-}
+struct SparseViewOf<A> {
+  static auto view(const A& a) { return sparse::view(a); }
+};
 
 }  // namespace sparse
 }  // namespace qrane

@@ -77,6 +77,17 @@ struct SparseView : Pattern {
   const T* values = nullptr;
 };
 
+/// How a sparse type of another library becomes a SparseView: a specialization has a static function `view(x)` that
+/// returns a SparseView<T>. Those of Eigen's types are in eigen.hpp.
+template <class X>
+struct SparseViewOf {};
+
+/// Whatever functions take in the place of a SparseView.
+template <class X>
+concept SparseLike = requires(const X& x) {
+  SparseViewOf<X>::view(x);
+};
+
 /// Compressed columns: pointers has cols + 1 numbers, row_indices and values pointers[cols].
 template <class T>
 SparseView<T> by_columns(Index rows, Index cols, Indices pointers, Indices row_indices, const T* values) {
@@ -257,6 +268,15 @@ class QRANE_API Analysis {
   Factor<T> factor(const SparseView<T>& a, const FactorOptions& options = {},
                    std::type_identity_t<MatrixView<const T>> rhs = {}) const;
 
+  template <SparseLike A>
+  auto factor(const A& a, const FactorOptions& options = {}) const {
+    return factor(SparseViewOf<A>::view(a), options);
+  }
+  template <SparseLike A, MatrixLike B>
+  auto factor(const A& a, const FactorOptions& options, const B& rhs) const {
+    return factor(SparseViewOf<A>::view(a), options, rhs);
+  }
+
   /// For each of fronts(), how often data on the path from the leaves to this front would be spilled to the host, at
   /// most, if the device's kernels factored values of type T, and rhs_cols right-hand sides, within
   /// options.memory_limit_bytes, or what the device has free now (FactorFacts::stages). Throws Error{out_of_memory} if
@@ -288,6 +308,10 @@ QRANE_API Analysis analyze(const Context& context, const Pattern& pattern, const
 template <class T>
 QRANE_API Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options = {},
                            Indices permutation = {});
+template <SparseLike A>
+Analysis analyze(const Context& context, const A& a, const AnalyzeOptions& options = {}, Indices permutation = {}) {
+  return analyze(context, SparseViewOf<A>::view(a), options, permutation);
+}
 
 /// Figures of a factorization. Bytes are of fronts, R and Q, on the host and on the device.
 struct FactorFacts {
@@ -385,5 +409,11 @@ QRANE_API Solution<T> least_squares(const Context& context, const SparseView<T>&
                                     std::type_identity_t<MatrixView<const T>> b,
                                     const AnalyzeOptions& analyze_options = {},
                                     const FactorOptions& factor_options = {});
+
+template <SparseLike A, MatrixLike B>
+auto least_squares(const Context& context, const A& a, const B& b, const AnalyzeOptions& analyze_options = {},
+                   const FactorOptions& factor_options = {}) {
+  return least_squares(context, SparseViewOf<A>::view(a), as_view(b), analyze_options, factor_options);
+}
 
 }  // namespace qrane::sparse
