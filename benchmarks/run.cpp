@@ -10,12 +10,17 @@ namespace qrane::bench {
 namespace {
 
 SuiteInfo find_suite(const std::string& name) {
+  std::vector<std::string> known;
   std::string names;
   for (const SuiteInfo& suite : suites()) {
     if (suite.name == name) return suite;
-    if (!suite.hidden) names += (names.empty() ? "" : ", ") + suite.name;
+    if (suite.hidden) continue;
+    known.push_back(suite.name);
+    names += (names.empty() ? "" : ", ") + suite.name;
   }
-  throw Error(ErrorCode::invalid_argument, "unknown suite '" + name + "'; there are " + names);
+  const std::string meant = detail::nearest(name, known);
+  throw Error(ErrorCode::invalid_argument, detail::concat("unknown suite '", name, "'; there are ", names,
+                                                          meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 
 std::vector<std::string> wanted_precisions(const std::string& precision, const DeviceInfo& device) {

@@ -10,7 +10,7 @@
 #include <cli/outputs.hpp>
 #include <cli/sparse.hpp>
 #include <cli/tree_picture.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/sparse_qr.hpp>
 
 namespace qrane::cli {
@@ -29,10 +29,10 @@ struct AnalyzeCommandOptions {
 template <class T>
 std::vector<std::int32_t> stages_within(const Analysis& analysis, std::int64_t limit_bytes) {
   if (limit_bytes == 0) return std::vector<std::int32_t>(static_cast<std::size_t>(analysis.facts().fronts), 0);
-  FactorOptions<T> options;
+  FactorOptions options;
   options.q = KeepQ::discard;
   options.memory_limit_bytes = limit_bytes;
-  return analysis.stages(options);
+  return analysis.stages<T>(options);
 }
 
 /// Fronts up to a width, and their share of the work.

@@ -22,6 +22,7 @@ Command add_solve_command(CLI::App& parent);
 Command add_svd_command(CLI::App& parent);
 Command add_update_command(CLI::App& parent);
 Command add_background_command(CLI::App& parent);
+Command add_lapack_command(CLI::App& parent);
 Command add_tune_command(CLI::App& parent);
 /// `program` is argv[0]: the programs of the peers lie beside it.
 Command add_bench_command(CLI::App& parent, const std::string& program);

@@ -9,6 +9,9 @@
 #include <cstring>
 #include <limits>
 
+#include <cli/suggest.hpp>
+
+#include "api/engine.hpp"
 #include "cpu/queue/blas_core.hpp"
 
 extern "C" void openblas_set_num_threads(int) __attribute__((weak));
@@ -49,10 +52,7 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
 
 Precision pick_precision(const CommonOptions& options, Precision otherwise) {
   if (options.precision.empty()) return otherwise;
-  if (options.precision == "f32") return Precision::f32;
-  detail::check(options.precision == "f64", ErrorCode::invalid_argument, "--precision: '", options.precision,
-                "' is neither f32 nor f64");
-  return Precision::f64;
+  return one_of("--precision", options.precision, {"f32", "f64"}) == 0 ? Precision::f32 : Precision::f64;
 }
 
 std::int64_t parse_bytes(const char* flag, const std::string& text) {
@@ -99,6 +99,11 @@ Context make_context(const CommonOptions& options, Precision precision) {
   wanted.device = options.device;
   wanted.threads = thread_count(options);
   Context context(wanted);
+  if (!options.quiet)
+    context.engine()->on_build([](const std::string& what, double seconds) {
+      std::printf("compiling      %s (%s s of compiling so far)\n", what.c_str(), brief(seconds, 2).c_str());
+      std::fflush(stdout);
+    });
   if (precision == Precision::f64) {
     const DeviceInfo device = context.device();
     detail::check(device.has_double, ErrorCode::unavailable, "--precision f64: device ", device.index, " (",
@@ -113,12 +118,15 @@ Json describe(const Context& context, Precision precision) {
           {"backend", to_string(device.backend)},
           {"device", {{"index", device.index}, {"name", device.name}}},
           {"blas_core", backend::cpu::blas_core().used},
-          {"precision", to_string(precision)}};
+          {"precision", to_string(precision)},
+          {"build_seconds", context.engine()->build_seconds()}};
 }
 
 std::string describe_line(const Context& context, Precision precision) {
   const DeviceInfo device = context.device();
-  return detail::concat(to_string(device.backend), " (", device.name, "), ", to_string(precision));
+  const double build_seconds = context.engine()->build_seconds();
+  return detail::concat(to_string(device.backend), " (", device.name, "), ", to_string(precision),
+                        build_seconds > 0 ? "; compiling kernels: " + brief(build_seconds, 2) + " s" : "");
 }
 
 void complain(const std::string& message) {

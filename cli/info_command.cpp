@@ -5,7 +5,7 @@
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
 #include <cli/outputs.hpp>
-#include <io/video.hpp>
+#include <io/video/video.hpp>
 
 #include "api/engine.hpp"
 #include "cpu/queue/blas_core.hpp"

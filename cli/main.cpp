@@ -59,7 +59,7 @@ void require_command(const CLI::App& app, int argc, char** argv) {
     known.push_back(command->get_name());
     list += (list.empty() ? "" : ", ") + command->get_name();
   }
-  const std::string meant = nearest(first, known);
+  const std::string meant = detail::nearest(first, known);
   throw Error(ErrorCode::invalid_argument,
               detail::concat(first.empty() ? "no command" : "unknown command '" + first + "'",
                              meant.empty() ? "" : ": did you mean '" + meant + "'?", "; commands are ", list,
@@ -71,10 +71,11 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", std::string("qrane ") + QRANE_CLI_VERSION);
   app.footer(footer);
   app.require_subcommand(1);
-  const std::vector<Command> commands = {
-      add_info_command(app),       add_qr_command(app),   add_solve_command(app),
-      add_analyze_command(app),    add_svd_command(app),  add_update_command(app),
-      add_background_command(app), add_tune_command(app), add_bench_command(app, argv[0])};
+  const std::vector<Command> commands = {add_info_command(app),       add_qr_command(app),
+                                         add_solve_command(app),      add_analyze_command(app),
+                                         add_svd_command(app),        add_update_command(app),
+                                         add_background_command(app), add_lapack_command(app),
+                                         add_tune_command(app),       add_bench_command(app, argv[0])};
   require_command(app, argc, argv);
   try {
     app.parse(argc, argv);

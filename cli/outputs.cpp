@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <io/input_file.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <io/partial_file.hpp>
 
 #include "tuning/table.hpp"
@@ -77,6 +77,30 @@ void check_outputs(const std::vector<Output>& outputs, const std::vector<Input>&
     io::remove_abandoned(one.path);
     const io::PartialFile probe(one.path);  // made beside the path and removed again
   }
+}
+
+void check_dense_sizes(const std::vector<Input>& inputs, const Context& context, std::size_t scalar_bytes) {
+  for (const Input& input : inputs) {
+    if (input.path.empty()) continue;
+    const io::MatrixFileInfo info = io::probe_matrix(input.path);
+    if (!info.sparse) continue;
+    const double bytes = 2.0 * static_cast<double>(info.rows) * static_cast<double>(info.cols) *
+                         static_cast<double>(scalar_bytes);  // the matrix and its factors
+    const auto free = static_cast<double>(context.device().free_bytes);
+    if (bytes <= free) continue;
+    advise_sparse(Error(ErrorCode::out_of_memory,
+                        detail::concat("a dense matrix of ", shape(info.rows, info.cols), " and its factors need ",
+                                       brief(bytes * 0x1p-30), " GiB, ", brief(free * 0x1p-30), " GiB are free")),
+                  {input});
+  }
+}
+
+void advise_sparse(const Error& error, const std::vector<Input>& inputs) {
+  for (const Input& input : inputs)
+    if (!input.path.empty() && io::probe_matrix(input.path).sparse)
+      throw Error(error.code(), detail::concat(input.path, ": ", error.what(),
+                                               "; `qrane qr --sparse` and `qrane solve` keep it sparse"));
+  throw error;
 }
 
 void write_json(const std::string& path, const Json& json) {

@@ -28,6 +28,12 @@ struct Input {
 /// Error{file}.
 void check_outputs(const std::vector<Output>& outputs, const std::vector<Input>& inputs = {});
 
+/// Throws Error{out_of_memory}, with what keeps it sparse, for a sparse input that does not fit into free memory when
+/// it is converted to dense and factored.
+void check_dense_sizes(const std::vector<Input>& inputs, const Context& context, std::size_t scalar_bytes);
+/// Throws the error again; that memory ended with the same advice where an input is sparse.
+[[noreturn]] void advise_sparse(const Error& error, const std::vector<Input>& inputs);
+
 /// How most commands end: in the precision asked for, or f32 where all input is `single`, with every output writable,
 /// --json among them, work(T{}, context, precision) on the device asked for.
 template <class Work>
@@ -37,7 +43,15 @@ int run_on_device(const CommonOptions& common, bool single, std::vector<Output> 
   outputs.push_back({"--json", common.json, false});
   check_outputs(outputs, inputs);
   const Context context = make_context(common, precision);
-  return with_scalar(precision, [&](auto scalar) { return work(scalar, context, precision); });
+  return with_scalar(precision, [&](auto scalar) {
+    check_dense_sizes(inputs, context, sizeof(scalar));
+    try {
+      return work(scalar, context, precision);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory) throw;
+      advise_sparse(error, inputs);
+    }
+  });
 }
 
 /// Writes the JSON beside `path` and renames; nothing for an empty path.

@@ -5,7 +5,7 @@
 
 #include <cli/measures.hpp>
 #include <cli/outputs.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/pivoted_qr.hpp>
 
 namespace qrane::cli {

@@ -10,7 +10,8 @@
 #include <cli/outputs.hpp>
 #include <cli/pivoted.hpp>
 #include <cli/sparse.hpp>
-#include <io/matrix_file.hpp>
+#include <cli/suggest.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/qr.hpp>
 
 namespace qrane::cli {
@@ -36,13 +37,10 @@ constexpr double worth_repeating = 5e10;
 
 Mode pick_mode(const QrOptions& options) {
   if (options.mode.empty()) return options.q.empty() ? Mode::r : Mode::thin;
-  if (options.mode == "thin") return Mode::thin;
-  if (options.mode == "full") return Mode::full;
-  detail::check(options.mode == "r", ErrorCode::invalid_argument, "--mode: '", options.mode,
-                "' is none of r, thin, full");
-  detail::check(options.q.empty(), ErrorCode::invalid_argument,
+  const auto mode = static_cast<Mode>(one_of("--mode", options.mode, {"r", "thin", "full"}));
+  detail::check(mode != Mode::r || options.q.empty(), ErrorCode::invalid_argument,
                 "--mode r makes no Q, but --q asks for it: ", options.q);
-  return Mode::r;
+  return mode;
 }
 
 /// Full Q is formed from the reflectors, so the factorization keeps those.
@@ -82,14 +80,14 @@ Json report(const Words& say, const QrOptions& options, Mode mode, const Context
             const Factored<T>& result) {
   const Plan& plan = result.f.plan();
   const double gflops = result.seconds > 0 ? plan.flops / result.seconds * 1e-9 : 0;
-  const bool fell_back = result.f.fell_back();
+  const auto [answered, fell_back] = guard_report(result.f);
   say("matrix         ", options.a, ": ", shape(plan.rows, plan.cols));
   say("device         ", describe_line(context, precision));
-  const std::string stage = to_string(result.f.stage());
+  const std::string stage = to_string(answered);
   say("algorithm      ", to_string(plan.algorithm),
-      fell_back                            ? " (the guard handed this matrix to the Householder tree)"
-      : result.f.stage() != Stage::planned ? " (" + stage + ")"
-                                           : "");
+      fell_back                    ? " (the guard handed this matrix to the Householder tree)"
+      : answered != Stage::planned ? " (" + stage + ")"
+                                   : "");
   say("time           ", brief(result.seconds), " s, ", brief(gflops),
       " GFLOP/s  (the first time, with set-up: ", brief(result.first_seconds), " s)");
   Json json = describe(context, precision);

@@ -8,7 +8,7 @@
 #include <cli/common.hpp>
 #include <cli/outputs.hpp>
 #include <cli/sparse.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/least_squares.hpp>
 
 namespace qrane::cli {

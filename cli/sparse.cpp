@@ -8,8 +8,8 @@
 #include <cli/flops_bar.hpp>
 #include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
-#include <io/matrix_file.hpp>
-#include <io/matrix_market.hpp>
+#include <io/matrices/matrix_file.hpp>
+#include <io/matrices/matrix_market.hpp>
 #include <qrane/sparse_qr.hpp>
 
 namespace qrane::cli {
@@ -87,6 +87,7 @@ Json describe(const AnalysisFacts& analysis, const FactorFacts& facts) {
           {"full_rank", full},
           {"rank_deficient", facts.rank < full},
           {"tolerance", facts.absolute_tolerance},
+          {"column_tolerance", facts.column_tolerance},
           {"dropped_norm", facts.dropped_norm}};
 }
 
@@ -97,21 +98,20 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 /// A factorization with a bar beside it, which ends at Ctrl-C.
 template <class T>
 sparse::Factor<T> with_bar(const sparse::Analysis& analysis, const sparse::SparseView<T>& a,
-                           sparse::FactorOptions<T> options, bool quiet) {
+                           sparse::FactorOptions options, bool quiet, MatrixView<const T> rhs = {}) {
   const InterruptGuard guard;
   FlopsBar bar(quiet);
   options.on_progress = [draw = bar.callback()](double done, double all) {
     stop_if_interrupted();
     if (draw) draw(done, all);
   };
-  sparse::Factor<T> f = analysis.factor(a, options);
+  sparse::Factor<T> f = analysis.factor(a, options, rhs);
   stop_if_interrupted();
   return f;
 }
 
-template <class T>
 void take(const SparseOptions& options, sparse::AnalyzeOptions& analyze_options,
-          sparse::FactorOptions<T>& factor_options) {
+          sparse::FactorOptions& factor_options) {
   if (!options.ordering.empty()) analyze_options.ordering = pick_ordering(options.ordering);
   if (!options.processor.empty()) factor_options.processor = sparse::processor_from_string(options.processor);
   factor_options.memory_limit_bytes = memory_limit_bytes(options.memory_limit);
@@ -121,7 +121,7 @@ template <class T>
 int factor(const SparseQrCommand& options, const Context& context, Precision precision) {
   const Loaded<T> a(options.a);
   sparse::AnalyzeOptions analyze_options;
-  sparse::FactorOptions<T> factor_options;
+  sparse::FactorOptions factor_options;
   factor_options.absolute_tolerance = options.tolerance;
   factor_options.q = sparse::KeepQ::discard;
   take(options.sparse, analyze_options, factor_options);
@@ -164,14 +164,15 @@ int solve(const SparseSolveCommand& options, const Context& context, Precision p
   const auto start = std::chrono::steady_clock::now();
   const sparse::SparseView<T> tall = wide ? a.transposed() : a.view();
   sparse::AnalyzeOptions analyze_options;
-  sparse::FactorOptions<T> factor_options;
+  sparse::FactorOptions factor_options;
+  MatrixView<const T> rhs;
   if (!wide && b.cols > 0) {  // Qᵀ b on the fly takes less memory than Q
     factor_options.q = sparse::KeepQ::discard;
-    factor_options.rhs = b.view();
+    rhs = b.view();
   }
   take(options.sparse, analyze_options, factor_options);
   const sparse::Analysis analysis = sparse::analyze(context, tall, analyze_options);
-  const sparse::Factor<T> f = with_bar(analysis, tall, factor_options, options.common.quiet);
+  const sparse::Factor<T> f = with_bar(analysis, tall, factor_options, options.common.quiet, rhs);
   const auto factored = std::chrono::steady_clock::now();
   const Solution<T> solution = wide ? f.solve_transposed(b.view()) : b.cols > 0 ? f.solve() : f.solve(b.view());
   const auto now = std::chrono::steady_clock::now();

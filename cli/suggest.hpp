@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Did you mean": the known word that is nearest to an unknown one.
+// "Did you mean": the known word that is nearest to one that a command does not know.
 #pragma once
 
 #include <string>
@@ -9,11 +9,8 @@
 
 namespace qrane::cli {
 
-/// Letters to insert, remove, replace or swap with their neighbour to turn one word into the other.
-int edit_distance(const std::string& a, const std::string& b);
-
-/// The nearest of the known words; empty when none is near.
-std::string nearest(const std::string& word, const std::vector<std::string>& known);
+/// The place of `given` among the names; throws Error{invalid_argument} with all of them and the nearest.
+std::size_t one_of(const char* flag, const std::string& given, const std::vector<std::string>& names);
 
 /// What to say about arguments that a command did not take: " (did you mean --sparse?)", or nothing.
 std::string suggestion(const CLI::App& command);

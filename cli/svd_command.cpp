@@ -6,7 +6,7 @@
 #include <cli/commands.hpp>
 #include <cli/common.hpp>
 #include <cli/outputs.hpp>
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/svd.hpp>
 
 namespace qrane::cli {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <io/picture.hpp>
+#include <io/images/picture.hpp>
 #include <qrane/sparse_qr.hpp>
 
 namespace qrane::cli {

@@ -10,7 +10,8 @@
 #include <cli/common.hpp>
 #include <cli/measures.hpp>
 #include <cli/outputs.hpp>
-#include <io/matrix_file.hpp>
+#include <cli/suggest.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/updatable_qr.hpp>
 
 namespace qrane::cli {
@@ -43,12 +44,10 @@ ChangeWish wish_of(const UpdateCommandOptions& options) {
 
 QForm form_of(const UpdateCommandOptions& options) {
   const std::string form = options.form.empty() ? (options.q.empty() ? "r" : "thin") : options.form;
-  if (form == "thin") return QForm::thin;
-  if (form == "full") return QForm::full;
-  detail::check(form == "r", ErrorCode::invalid_argument, "--form: '", form, "' is none of r, thin, full");
-  detail::check(options.q.empty(), ErrorCode::invalid_argument,
+  const std::size_t chosen = one_of("--form", form, {"r", "thin", "full"});
+  detail::check(chosen > 0 || options.q.empty(), ErrorCode::invalid_argument,
                 "--form r keeps no Q, but --q asks for it: ", options.q);
-  return QForm::none;
+  return chosen == 0 ? QForm::none : chosen == 1 ? QForm::thin : QForm::full;
 }
 
 const char* form_name(QForm form) { return form == QForm::none ? "r" : to_string(form); }

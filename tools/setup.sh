@@ -42,6 +42,14 @@ install_packages() {
     >/dev/null
 }
 
+# python_environment: .venv/ with what the Python module's build and tests need; fails where it cannot be had.
+python_environment() {
+  local wanted=python/requirements.txt
+  if cmp -s "$wanted" .venv/requirements.txt; then return; fi
+  python3 -m venv .venv && .venv/bin/pip install -q --disable-pip-version-check -r "$wanted" &&
+    cp "$wanted" .venv/requirements.txt
+}
+
 have_nvidia_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q GPU; }
 
 find_nvcc() { command -v nvcc || { [[ -x /usr/local/cuda/bin/nvcc ]] && say /usr/local/cuda/bin/nvcc; }; }

@@ -15,7 +15,7 @@
 
 #include "common/frames_file.hpp"
 #include "common/seeded_matrix.hpp"
-#include "io/video.hpp"
+#include "io/video/video.hpp"
 #include "suites/rpca_pipeline.hpp"
 #include "temporary_file.hpp"
 

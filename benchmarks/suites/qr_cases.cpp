@@ -131,8 +131,9 @@ class QrCases {
       result.plan = f.plan().explain();
       result.samples_ms = session_.sample_ms([&] { f.refactor(input()); });
       if (session_.interrupted()) return;
-      result.fell_back = f.fell_back();
-      if (f.stage() != Stage::planned) result.stage = to_string(f.stage());
+      const GuardReport guard = guard_report(f);
+      result.fell_back = guard.fell_back;
+      if (guard.stage != Stage::planned) result.stage = to_string(guard.stage);
       note(std::string("checking mode ") + mode_name(mode));
       result.errors = mode == QForm::none ? check_r(f, asked) : check_q(f);
       if (condition_ != 1) result.condition_of_r = condition_of<T>(session_.context().to_host(f.r()).view());
@@ -152,7 +153,7 @@ class QrCases {
   /// Whole calls of qr() by the host's clock: plan, memory (the context's pool is warm), factorization, freed again.
   std::vector<double> call_samples(QForm mode, Algorithm asked) {
     std::vector<double> samples;
-    for (int run = -1; run < 3 && !session_.interrupted(); ++run) {
+    for (int run = -1; run < 5 && !session_.interrupted(); ++run) {
       const auto start = std::chrono::steady_clock::now();
       factor(mode, asked);
       session_.context().synchronize();

@@ -114,9 +114,9 @@ class Measurement {
     const std::vector<T> values(a_.values.begin(), a_.values.end()), rhs(rhs_.begin(), rhs_.end());
     std::vector<T> others = values;
     for (std::size_t k = 0; k < others.size(); ++k) others[k] *= static_cast<T>(1 + uniform_at(12, k) / 8);
-    sparse::FactorOptions<T> options;
+    sparse::FactorOptions options;
     options.q = sparse::KeepQ::discard;
-    options.rhs = MatrixView<const T>(rhs.data(), a_.rows, 1, std::max<Index>(a_.rows, 1));
+    const MatrixView<const T> right(rhs.data(), a_.rows, 1, std::max<Index>(a_.rows, 1));
     std::optional<MemoryPeak> peak;  // from here on, as the peer's: the matrix and the right-hand side are there
     if (!analysis_) {
       malloc_trim(0);
@@ -124,13 +124,13 @@ class Measurement {
       analysis_.emplace(analyzed({}));
     }
     std::optional<sparse::Factor<T>> f;
-    const double first = wall_ms([&] { f.emplace(analysis_->factor(values.data(), options)); });
+    const double first = wall_ms([&] { f.emplace(analysis_->factor(values.data(), options, right)); });
     const double first_solve = wall_ms([&] { f->solve(); });
     if (peak) run.resident_bytes = peak->bytes();
-    const auto refactor = [&] { return wall_ms([&] { f->refactor(others.data(), options.rhs); }); };
-    for (int k = 0; k < 2 && more_runs(first) > 0; ++k) refactor();  // a device records the work, then replays it
-    run.refactor_ms = more_runs(first) > 0 ? samples_after(first, session_, refactor) : std::vector{refactor()};
-    f->refactor(values.data(), options.rhs);
+    const auto refactor = [&] { return wall_ms([&] { f->refactor(others.data(), right); }); };
+    for (int k = 0; k < 2; ++k) refactor();  // a device records the work, then replays it
+    run.refactor_ms = samples_after(first, session_, refactor);
+    f->refactor(values.data(), right);
     run.solve_ms = samples_after(first_solve, session_, [&] { return wall_ms([&] { f->solve(); }); });
     const sparse::FactorFacts& facts = f->facts();
     run.backend = facts.backend;
@@ -144,7 +144,7 @@ class Measurement {
     f.reset();
     const auto anew = [&] {
       std::optional<sparse::Factor<T>> again;
-      return wall_ms([&] { again.emplace(analysis_->factor(values.data(), options)); });
+      return wall_ms([&] { again.emplace(analysis_->factor(values.data(), options, right)); });
     };
     run.numeric_ms = samples_after(first, session_, anew);
     if (sizeof(T) == 8 && (result_.source == "file" || !result_.paper.empty())) {

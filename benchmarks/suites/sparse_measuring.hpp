@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -22,21 +24,34 @@ double wall_ms(Function&& function) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-/// More runs after a first one that took so long; none where that one is the sample.
-inline int more_runs(double first_ms) { return first_ms < 50 ? 9 : first_ms < 1000 ? 5 : first_ms < 4000 ? 2 : 0; }
-
-/// Takes samples after a first run, which is a warm-up where there are others.
+/// Takes samples after a first run, the warm-up: 5, or 9 of short ones. Fewer only when interrupted.
 template <class Function>
 std::vector<double> samples_after(double first_ms, const Session& session, Function&& function) {
   std::vector<double> samples;
-  const double enough_ms = session.on_gpu() ? 700 : 1e4;  // fewer than five where they take so long
-  double spent_ms = 0;
-  for (int left = more_runs(first_ms); left > 0 && spent_ms < enough_ms && !session.interrupted(); --left) {
-    samples.push_back(function());
-    spent_ms += samples.back();
-  }
-  if (samples.empty()) samples.push_back(first_ms);
+  const int runs = first_ms < 50 ? 9 : 5;
+  for (int run = 0; run < runs && !session.interrupted(); ++run) samples.push_back(function());
   return samples;
+}
+
+/// Hash of a factor's pattern and values.
+template <class T>
+std::uint64_t fingerprint(const sparse::SparseMatrix<T>& r) {
+  std::uint64_t h = 0x9e3779b97f4a7c15u;
+  const auto mix = [&](std::uint64_t word) { h = (h ^ word) * 0xff51afd7ed558ccdu, h ^= h >> 32; };
+  for (const Index p : r.pointers) mix(static_cast<std::uint64_t>(p));
+  for (const Index i : r.row_indices) mix(static_cast<std::uint64_t>(i));
+  for (const T value : r.values) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    mix(word);
+  }
+  return h;
+}
+
+/// The bytes that a refusal for want of memory names as needed; 0 for none.
+inline Index needed_bytes(const std::string& refusal) {
+  const std::size_t place = refusal.find("needs ");
+  return place == std::string::npos ? 0 : std::strtoll(refusal.c_str() + place + 6, nullptr, 10);
 }
 
 /// A file of the problem for peers, which keep what they read.

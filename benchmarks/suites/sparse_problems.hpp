@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <io/matrix.hpp>
+#include "sparse_generators.hpp"
 
 namespace qrane::bench {
-
-using SparseMatrix = io::Sparse<double>;
 
 struct SparseProblem {
   std::string name;
@@ -35,11 +33,5 @@ std::vector<SparseProblem> used_sparse(const std::string& folder);
 std::vector<SparseProblem> smoke_used_sparse(const std::string& folder);
 /// A few small ones, for the tests.
 std::vector<SparseProblem> smoke_sparse(const std::string& folder);
-
-/// Linear relaxation of a quadratic assignment problem (Adams and Johnson 1994; Resende, Ramakrishnan, Drezner 1995),
-/// transposed: n = 20 is lp_nug20.
-SparseMatrix assignment_relaxation(Index n);
-/// Boundary map of the p x q chessboard complex: placements of k + 1 rooks (rows) over those of k; 7, 8, 3: ch7-8-b3.
-SparseMatrix chessboard_boundary(int p, int q, int k);
 
 }  // namespace qrane::bench

@@ -1,73 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sparse factors are used for on the device that holds them, and how much of its memory they need. Times are the
 // host's clock around public calls. On a processor the device's kernels are the reference's.
-#include <atomic>
-#include <cstring>
 #include <optional>
-#include <thread>
 
+#include "suites/device_peak.hpp"
 #include "suites/sparse_measuring.hpp"
 
 namespace qrane::bench {
 namespace {
-
-/// By how much a device's free memory falls while the object lives; the asking itself takes time.
-class DevicePeak {
- public:
-  explicit DevicePeak(const Context& context) : context_(context), start_(free_bytes()), least_(start_) {
-    if (start_ > 0)
-      thread_ = std::thread([this] {
-        while (!done_) look();
-      });
-  }
-  ~DevicePeak() { stop(); }
-  DevicePeak(const DevicePeak&) = delete;
-  DevicePeak& operator=(const DevicePeak&) = delete;
-
-  /// -1: unknown
-  Index bytes() {
-    stop();
-    look();
-    return start_ > 0 ? start_ - least_ : -1;
-  }
-
- private:
-  Index free_bytes() const {
-    const DeviceInfo info = context_.device();
-    return info.is_gpu ? info.free_bytes : 0;
-  }
-  void look() { least_ = std::min(least_, free_bytes()); }
-  void stop() {
-    done_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-
-  const Context& context_;
-  Index start_, least_;
-  std::atomic<bool> done_ = false;
-  std::thread thread_;
-};
-
-/// Of a factor's numbers and where they are.
-template <class T>
-std::uint64_t fingerprint(const sparse::SparseMatrix<T>& r) {
-  std::uint64_t h = 0x9e3779b97f4a7c15u;
-  const auto mix = [&](std::uint64_t word) { h = (h ^ word) * 0xff51afd7ed558ccdu, h ^= h >> 32; };
-  for (const Index p : r.pointers) mix(static_cast<std::uint64_t>(p));
-  for (const Index i : r.row_indices) mix(static_cast<std::uint64_t>(i));
-  for (const T value : r.values) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, &value, sizeof value);
-    mix(word);
-  }
-  return h;
-}
-
-/// The bytes that a refusal for want of memory names as needed; 0 for none.
-Index needed_bytes(const std::string& refusal) {
-  const std::size_t place = refusal.find("needs ");
-  return place == std::string::npos ? 0 : std::strtoll(refusal.c_str() + place + 6, nullptr, 10);
-}
 
 template <class T>
 class Measurement {
@@ -98,7 +38,7 @@ class Measurement {
 
  private:
   using Factor = sparse::Factor<T>;
-  using Options = sparse::FactorOptions<T>;
+  using Options = sparse::FactorOptions;
 
   template <class U>
   sparse::SparseView<U> view(const std::vector<U>& values) const {
@@ -111,7 +51,9 @@ class Measurement {
     made.processor = processor;
     return made;
   }
-  Factor made(const Options& wanted) const { return analysis_->factor(values_.data(), wanted); }
+  Factor made(const Options& wanted, MatrixView<const T> rhs = {}) const {
+    return analysis_->factor(values_.data(), wanted, rhs);
+  }
 
   /// Samples of factorizations whose memory is taken anew, the first a warm-up.
   std::vector<double> anew(const Options& wanted) const {
@@ -272,8 +214,7 @@ class Measurement {
     {
       Options wanted = options(sparse::KeepQ::discard);
       const Matrix<T> b = seeded(a_.rows, 1);
-      wanted.rhs = b.view();
-      const Factor f = made(wanted);
+      const Factor f = made(wanted, b.view());
       for (const Index count : counts) {
         SparseUse& use = entry("solve without Q", count);
         by_device(use, f, seeded(a_.rows, count), solve);
@@ -290,7 +231,7 @@ class Measurement {
   void refine() {
     progress("refine");
     const std::vector<float> values(a_.values.begin(), a_.values.end());
-    sparse::FactorOptions<float> wanted;
+    sparse::FactorOptions wanted;
     wanted.q = sparse::KeepQ::discard;
     wanted.processor = sparse::Processor::device;
     std::optional<sparse::Factor<float>> f;

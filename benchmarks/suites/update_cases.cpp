@@ -24,7 +24,7 @@ namespace {
 constexpr Index largest_host_check = Index{1} << 22;
 
 /// How often something is timed that takes `ms`.
-int samples_of(double ms) { return std::clamp(static_cast<int>(60 / std::max(ms, 1e-3)), 3, 7); }
+int samples_of(double ms) { return std::clamp(static_cast<int>(60 / std::max(ms, 1e-3)), 5, 7); }
 
 }  // namespace
 

@@ -31,7 +31,7 @@ void UpdateCases<T>::time_protocol(const UpdateShape& update, const UpdatedMatri
     for (std::size_t i = 0; i < transfers_.host.size(); ++i)
       context.template copy<T>(std::as_const(transfers_.host[i]).view(), transfers_.device[i].view());
   };
-  for (int run = first ? -1 : 0; run < 2 && !session_.interrupted(); ++run) {
+  for (int run = first ? -1 : 0; run < 5 && !session_.interrupted(); ++run) {
     const UpdateSubject<T> g = start();
     const double ms = time_ms(g, [&] {
       transfer();
@@ -56,7 +56,7 @@ const std::vector<double>& UpdateCases<T>::whole_solutions(const UpdatedMatrix<T
   const Matrix<T> a = context.to_host(after), b = context.to_host(matrix.b_after());
   Matrix<T> device_a = context.template allocate<T>(a.rows(), a.cols());
   Matrix<T> device_b = context.template allocate<T>(b.rows(), 1);
-  for (int run = -1; run < 2 && !session_.interrupted(); ++run) {
+  for (int run = -1; run < 5 && !session_.interrupted(); ++run) {
     const double ms = session_.time_ms([&] {
       context.template copy<T>(a.view(), device_a.view());
       context.template copy<T>(b.view(), device_b.view());

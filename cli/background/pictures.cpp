@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include <io/image.hpp>
+#include <io/images/image.hpp>
 #include <io/partial_file.hpp>
 
 namespace qrane::cli {

@@ -15,7 +15,7 @@
 
 #include <cli/background/results.hpp>
 #include <cli/outputs.hpp>
-#include <io/video.hpp>
+#include <io/video/video.hpp>
 
 namespace qrane::cli {
 

@@ -10,7 +10,7 @@
 
 #include <cli/background/truth.hpp>
 #include <cli/common.hpp>
-#include <io/video.hpp>
+#include <io/video/video.hpp>
 #include <qrane/robust_pca.hpp>
 
 namespace qrane::cli {

@@ -7,7 +7,8 @@
 #include <cli/background/mask.hpp>
 #include <cli/interrupt.hpp>
 #include <cli/outputs.hpp>
-#include <io/image.hpp>
+#include <cli/suggest.hpp>
+#include <io/images/image.hpp>
 
 namespace qrane::cli {
 namespace {
@@ -69,10 +70,8 @@ io::VideoOptions parse_video_options(const BackgroundOptions& options) {
 }
 
 RobustPcaMethod parse_method(const std::string& name) {
-  if (name == "inexact-alm") return RobustPcaMethod::inexact_alm;
-  detail::check(name == "alternating", ErrorCode::invalid_argument, "--method: '", name,
-                "' is neither inexact-alm nor alternating");
-  return RobustPcaMethod::alternating;
+  return one_of("--method", name, {"inexact-alm", "alternating"}) == 0 ? RobustPcaMethod::inexact_alm
+                                                                       : RobustPcaMethod::alternating;
 }
 
 void check_background_options(const BackgroundOptions& o) {

@@ -14,7 +14,7 @@
 #include <cli/background/truth.hpp>
 #include <cli/background/windows.hpp>
 #include <cli/common.hpp>
-#include <io/video.hpp>
+#include <io/video/video.hpp>
 
 namespace qrane::cli {
 

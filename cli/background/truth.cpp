@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include <io/file_error.hpp>
-#include <io/image.hpp>
+#include <io/images/image.hpp>
 
 namespace qrane::cli {
 namespace fs = std::filesystem;

@@ -93,11 +93,10 @@ int main() {
                 analysis.facts().flops);
 
     std::vector<double> values = s.values, b = s.b;
-    qrane::sparse::FactorOptions<double> options;
+    qrane::sparse::FactorOptions options;
     options.q = qrane::sparse::KeepQ::discard;  // Qᵀb is all that is wanted of it
     const qrane::MatrixView<const double> right(b.data(), s.rows(), 1);
-    options.rhs = right;
-    auto f = analysis.factor(values.data(), options);
+    auto f = analysis.factor(values.data(), options, right);
     double first_error = 0, error = 0;
     for (Index round = 0;; ++round) {
       const auto x = f.solve().x;

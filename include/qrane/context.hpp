@@ -110,6 +110,17 @@ class QRANE_API Context {
   /// Waits for all work given to this context; faults of earlier asynchronous work surface here.
   void synchronize() const;
 
+  /// Device memory that this context keeps for repeated calls: svd and least_squares keep their workspaces, so that the
+  /// next call of the same shape and options allocates its results alone.
+  std::int64_t cached_bytes() const;
+  /// The cache holds at most so many bytes from now on; the workspaces used longest ago go first. 0: none is kept. At
+  /// first a sixteenth of the memory that was free when the context was made. Allocations that would otherwise fail
+  /// empty the cache.
+  void set_cache_limit(std::int64_t bytes) const;
+  std::int64_t cache_limit() const;
+  /// Frees what is kept.
+  void clear_cache() const;
+
   /// For qrane itself.
   const std::shared_ptr<detail::Engine>& engine() const { return engine_; }
 

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace qrane {
 
@@ -56,6 +57,9 @@ template <class... Args>
 void check(bool condition, ErrorCode code, const Args&... message) {
   if (!condition) throw Error(code, concat(message...));
 }
+
+/// The known word that is nearest to a misspelled one; empty where none is near.
+QRANE_API std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
 }  // namespace detail
 }  // namespace qrane

@@ -165,21 +165,6 @@ class QRANE_API QR {
   double condition() const;
   /// Rank by column pivoting of R, by the rule of solution.hpp.
   RankReport rank(double relative_tolerance = -1) const;
-  /// Sign and logarithm of det A. Square A only; Error{unavailable} unless QForm::implicit or lapack.
-  Determinant determinant() const;
-  /// Orthonormal basis of A's range, m x rank. Error{unavailable} with QForm::none.
-  Matrix<T> range_basis(double relative_tolerance = -1) const;
-  /// Orthonormal basis of A's null space, n x (n - rank).
-  Matrix<T> null_space_basis(double relative_tolerance = -1) const;
-  /// LAPACK's geqrf result; QForm::lapack only (LAPACK name: geqrf).
-  Reflectors<T> reflectors() const;
-
-  /// Which stage of a cholesky_qr plan answered on this data (waits).
-  Stage stage() const;
-  /// Whether a guard handed this data over to Householder reflections: that of a cholesky_qr plan (to the tree), or any
-  /// of those that the panels of a blocked one have (waits).
-  bool fell_back() const;
-
   /// Factors another matrix of the same shape in the same memory: nothing is allocated after the first call (but a CUDA
   /// graph, in the driver's memory, at the third with one address). A column-major matrix in device memory is factored
   /// without waiting for the device or asking the host: a CUDA graph captured from the context's stream replays it.
@@ -193,6 +178,29 @@ class QRANE_API QR {
  private:
   std::unique_ptr<detail::QRState<T>> state_;
 };
+
+/// Sign and logarithm of det A. Square A only; Error{unavailable} unless QForm::implicit or lapack.
+template <class T>
+QRANE_API Determinant determinant(const QR<T>& f);
+/// Orthonormal basis of A's range, m x rank. Error{unavailable} with QForm::none.
+template <class T>
+QRANE_API Matrix<T> range_basis(const QR<T>& f, double relative_tolerance = -1);
+/// Orthonormal basis of A's null space, n x (n - rank).
+template <class T>
+QRANE_API Matrix<T> null_space_basis(const QR<T>& f, double relative_tolerance = -1);
+/// LAPACK's geqrf result; QForm::lapack only (LAPACK name: geqrf).
+template <class T>
+QRANE_API Reflectors<T> reflectors(const QR<T>& f);
+
+/// What the guards of a plan decided on this data.
+struct GuardReport {
+  Stage stage = Stage::planned;  ///< which stage of a cholesky_qr plan answered
+  bool fell_back = false;  ///< a guard handed the data over to Householder reflections: that of a cholesky_qr plan
+                           ///< (to the tree), or any of those that the panels of a blocked one have
+};
+/// Waits for the device.
+template <class T>
+QRANE_API GuardReport guard_report(const QR<T>& f);
 
 /// Factorizations of a batch of matrices of one shape, made in the same launches; each depends on its own matrix alone.
 /// Matrices given and results taken as batches are column-major or row-major, strided or by a table of addresses; a
@@ -260,6 +268,9 @@ QRANE_API QR<T> qr(const Context& context, std::type_identity_t<MatrixView<const
 template <class T>
 QRANE_API QR<T> qr_in_place(const Context& context, std::type_identity_t<MatrixView<T>> a, const Options& options = {});
 template <class T>
+QRANE_API QR<T> qr_from_reflectors(const Context& context, std::type_identity_t<MatrixView<const T>> packed,
+                                   std::type_identity_t<MatrixView<const T>> tau);
+template <class T>
 QRANE_API BatchQR<T> qr(const Context& context, std::type_identity_t<BatchView<const T>> a,
                         const Options& options = {});
 
@@ -275,6 +286,13 @@ QR<ScalarOf<A>> qr(const Context& context, const A& a, const Options& options = 
 template <MatrixLike A>
 QR<ScalarOf<A>> qr_in_place(const Context& context, A&& a, const Options& options = {}) {
   return qr_in_place<ScalarOf<A>>(context, as_view(a), options);
+}
+/// The factorization whose Reflectors are `packed`, m x n, and `tau`, min(m, n) x 1, as reflectors() or LAPACK's geqrf
+/// returned them: for products with Q, and Q itself (LAPACK names: ormqr, orgqr). Copies both; QForm::lapack. Throws
+/// Error{invalid_argument} where tau's shape does not fit.
+template <MatrixLike A, MatrixLike Tau>
+QR<ScalarOf<A>> qr_from_reflectors(const Context& context, const A& packed, const Tau& tau) {
+  return qr_from_reflectors<ScalarOf<A>>(context, as_view(packed), as_view(tau));
 }
 /// Factors copies of all matrices of the batch (LAPACK name: geqrf, batched). Throws as for one matrix.
 template <class T>

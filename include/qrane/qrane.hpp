@@ -4,6 +4,7 @@
 
 #include <qrane/context.hpp>
 #include <qrane/error.hpp>
+#include <qrane/interrupt.hpp>
 #include <qrane/least_squares.hpp>
 #include <qrane/matrix.hpp>
 #include <qrane/pivoted_qr.hpp>

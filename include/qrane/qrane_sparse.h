@@ -6,10 +6,9 @@
  *   qrane_sparse_analysis *analysis = NULL;
  *   qrane_sparse_factor *f = NULL;
  *   qrane_sparse_pattern a = qrane_by_columns(m, n, pointers, row_indices);
- *   if (qrane_sparse_analyze(context, &a, NULL, &analysis) ||
- *       qrane_sparse_factor_d(analysis, values, a.entries, NULL, &f) || qrane_sparse_solve_d(f, &b, &x, NULL, NULL))
- *     fprintf(stderr, "%s\n", qrane_last_error());
- *   qrane_sparse_factor_destroy(f);
+ *   if (qrane_sparse_analyze(context, &a, NULL, NULL, &analysis) ||
+ *       qrane_sparse_factor_d(analysis, values, a.entries, NULL, NULL, &f) || qrane_sparse_solve_d(f, &b, &x, NULL,
+ * NULL)) fprintf(stderr, "%s\n", qrane_last_error()); qrane_sparse_factor_destroy(f);
  *   qrane_sparse_analysis_destroy(analysis);
  */
 #ifndef QRANE_QRANE_SPARSE_H
@@ -81,7 +80,7 @@ typedef enum qrane_ordering {
   QRANE_ORDERING_AMD = 2,
   QRANE_ORDERING_METIS = 3, /* QRANE_UNAVAILABLE where the library was built without it */
   QRANE_ORDERING_NATURAL = 4,
-  QRANE_ORDERING_GIVEN = 5 /* options->permutation */
+  QRANE_ORDERING_GIVEN = 5 /* the permutation that qrane_sparse_analyze is given */
 } qrane_ordering;
 
 /* ---------------------------------------------------------------------------------------------- analysis */
@@ -90,14 +89,13 @@ typedef enum qrane_ordering {
 typedef struct qrane_sparse_analysis qrane_sparse_analysis;
 
 typedef struct qrane_analyze_options {
-  size_t size;                /* sizeof(qrane_analyze_options) */
-  int32_t ordering;           /* qrane_ordering */
-  int32_t no_singletons;      /* nonzero: do not take columns with a single entry out first */
-  const int64_t* permutation; /* QRANE_ORDERING_GIVEN: cols numbers, column k of A P is column permutation[k] of A */
+  size_t size;           /* sizeof(qrane_analyze_options) */
+  int32_t ordering;      /* qrane_ordering */
+  int32_t no_singletons; /* nonzero: do not take columns with a single entry out first */
 } qrane_analyze_options;
 
 #define QRANE_ANALYZE_OPTIONS_INIT \
-  { sizeof(qrane_analyze_options), QRANE_ORDERING_AUTOMATIC, 0, NULL }
+  { sizeof(qrane_analyze_options), QRANE_ORDERING_AUTOMATIC, 0 }
 
 typedef struct qrane_analysis_facts {
   size_t size; /* in: sizeof(qrane_analysis_facts); the fields below are out */
@@ -121,12 +119,14 @@ typedef struct qrane_analysis_facts {
 
 /*
  * Analyzes a pattern.
- *   pattern   in   copied
- *   options   in   null for the defaults
- *   analysis  out  null when the call fails; give it back with qrane_sparse_analysis_destroy
+ *   pattern      in   copied
+ *   permutation  in   null, or the order to take: cols numbers, column k of A P is column permutation[k] of A
+ *   options      in   null for the defaults
+ *   analysis     out  null when the call fails; give it back with qrane_sparse_analysis_destroy
  */
 QRANE_API int qrane_sparse_analyze(qrane_context* context, const qrane_sparse_pattern* pattern,
-                                   const qrane_analyze_options* options, qrane_sparse_analysis** analysis);
+                                   const int64_t* permutation, const qrane_analyze_options* options,
+                                   qrane_sparse_analysis** analysis);
 
 /* Null is fine. Factorizations made with it stay usable. */
 QRANE_API void qrane_sparse_analysis_destroy(qrane_sparse_analysis* analysis);
@@ -162,14 +162,12 @@ typedef struct qrane_sparse_options {
   int32_t processor;          /* qrane_processor */
   double absolute_tolerance;  /* columns are dropped at or below; < 0: the default of sparse_qr.hpp */
   int64_t memory_limit_bytes; /* of all memory on the device, or of fronts and factors on the CPU; 0: what is free */
-  const void* rhs;            /* in, m x nrhs, of the function's own precision (qrane_matrix_s or _d), or null:
-                               * qrane_sparse_solve with a null b solves it */
   qrane_progress progress;    /* null for none */
   void* user;                 /* handed to progress; both must last as long as the factorization */
 } qrane_sparse_options;
 
 #define QRANE_SPARSE_OPTIONS_INIT \
-  { sizeof(qrane_sparse_options), 0, 0, 0, 0, 0, 0, -1.0, 0, NULL, NULL, NULL }
+  { sizeof(qrane_sparse_options), 0, 0, 0, 0, 0, 0, -1.0, 0, NULL, NULL }
 
 typedef struct qrane_sparse_facts {
   size_t size; /* in: sizeof(qrane_sparse_facts); the fields below are out */
@@ -181,28 +179,33 @@ typedef struct qrane_sparse_facts {
   int32_t analyzed_again; /* 1: a singleton's pivot was too small: without such singletons */
   double seconds;         /* the last factorization, values to R */
   double flops;
-  double absolute_tolerance; /* columns were dropped at or below; < 0: none was */
+  double absolute_tolerance; /* columns were dropped at or below; 0: column_tolerance; < 0: none was */
   double dropped_norm;       /* Euclidean norm of all that was dropped */
   int64_t bytes;             /* held now: R, Q and memory for refactorization */
   int64_t peak_bytes;        /* where it ran: on a device all that it takes there, on the CPU fronts and factors */
   int64_t moved_bytes;       /* between host and device by the last factorization */
   int32_t on_device;         /* 1: by the device's kernels, 0: by the CPU's own way */
   int32_t stages; /* more than 1: contribution blocks went by way of host memory for want of room on the device */
+  double column_tolerance; /* float's default: at or below this times their own norms, rounded to a power of 2 */
 } qrane_sparse_facts;
 
 #define QRANE_SPARSE_FACTS_INIT \
-  { sizeof(qrane_sparse_facts), 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0 }
+  { sizeof(qrane_sparse_facts), 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0.0 }
 
 /*
  * Factors the matrix with these values.
  *   values   in   count numbers in host memory, in the order of the pattern's entries
+ *   rhs      in   null, or right-hand sides, m x nrhs, that are factored with it: qrane_sparse_solve with a null b then
+ *                 needs no Q; only read, during the call
  *   options  in   null for the defaults
  *   factor   out  null when the call fails; give it back with qrane_sparse_factor_destroy
  */
 QRANE_API int qrane_sparse_factor_s(const qrane_sparse_analysis* analysis, const float* values, int64_t count,
-                                    const qrane_sparse_options* options, qrane_sparse_factor** factor);
+                                    const qrane_matrix_s* rhs, const qrane_sparse_options* options,
+                                    qrane_sparse_factor** factor);
 QRANE_API int qrane_sparse_factor_d(const qrane_sparse_analysis* analysis, const double* values, int64_t count,
-                                    const qrane_sparse_options* options, qrane_sparse_factor** factor);
+                                    const qrane_matrix_d* rhs, const qrane_sparse_options* options,
+                                    qrane_sparse_factor** factor);
 
 /*
  * Factors other values of the same pattern with the same options, in the memory that is there; rhs: new right-hand

@@ -104,7 +104,7 @@ enum class Ordering {
   amd,        ///< approximate minimum degree, on the pattern of A^T A (Amestoy, Davis, Duff 2004)
   metis,      ///< nested dissection, on the pattern of A^T A (Karypis, Kumar 1998); where this build has METIS
   natural,    ///< the columns' own order
-  given,      ///< AnalyzeOptions::permutation
+  given,      ///< the permutation that analyze() was given
 };
 
 QRANE_API const char* to_string(Ordering ordering);
@@ -136,7 +136,6 @@ struct AnalyzeExpertOptions {
 
 struct AnalyzeOptions {
   Ordering ordering = Ordering::automatic;
-  Indices permutation;             ///< Ordering::given: cols numbers, column k of A P is column permutation[k] of A
   bool singletons = true;          ///< first eliminate columns with a single entry, with their rows, repeatedly
   double singleton_tolerance = 0;  ///< with values: a singleton's pivot must be larger than this in magnitude
   AnalyzeExpertOptions expert{};
@@ -197,11 +196,46 @@ struct FrontFacts {
   double flops = 0;
 };
 
+/// Whether Q is kept.
+enum class KeepQ {
+  keep,    ///< as reflectors
+  discard  ///< applied to factor's right-hand sides during the factorization only: memory for R alone
+};
+
+/// Where the numeric factorization runs.
+enum class Processor {
+  automatic,  ///< the device if it is a GPU and predicted to be faster, else the CPU's cores
+  cpu,
+  device  ///< the context's device by its kernels, whatever the size; on a CPU context these are the reference's
+};
+
+QRANE_API const char* to_string(Processor processor);
+/// The inverse of to_string; throws Error{invalid_argument} naming the text.
+QRANE_API Processor processor_from_string(const std::string& name);
+
+struct FactorOptions {
+  double absolute_tolerance = -1;  ///< a pivotal column whose remaining norm is at most this is treated as dependent
+                                   ///< and dropped (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||,
+                                   ///< SuiteSparseQR's default; in float, whose (m + n) eps nears 1, each column a_j is
+                                   ///< measured against its own norm: 20 (m + n)^(1/2) eps 2^floor(log2 ||a_j||), and
+                                   ///< columns that are shorter than double's default are dropped
+  bool detect_rank = true;         ///< false: no column is dropped
+  bool refuse_deficient = false;   ///< throw Error{rank_deficient} where the rank is below min(m, n)
+  KeepQ q = KeepQ::keep;
+  bool check_finite = false;  ///< refuse NaN and Inf, naming the first, in values and right-hand sides
+  Processor processor = Processor::automatic;
+  int threads = 0;               ///< on the CPU; 0: as many as the context has
+  Index memory_limit_bytes = 0;  ///< on the CPU: of fronts, R and Q. On a device: of all its memory in use; what does
+                                 ///< not fit is spilled to host memory (never less than the largest front). 0: what is
+                                 ///< free. Solves on the device need index lists and some vectors in addition
+  /// Progress, from the thread that called factor or refactor, also at the beginning and at the end. An exception from
+  /// it ends the factorization.
+  std::function<void(double done_flops, double flops)> on_progress;
+};
+
 struct QRANE_API Symbolic;  // src/sparse/analysis/symbolic.hpp
 template <class T>
 class QRANE_API Factor;
-template <class T>
-struct FactorOptions;
 
 /// Ordering, tree and index lists for all matrices of one pattern. Immutable; copies share it.
 class QRANE_API Analysis {
@@ -212,19 +246,23 @@ class QRANE_API Analysis {
   std::vector<FrontFacts> fronts() const;
 
   /// Factors the matrix with these values: facts().entries + facts().duplicates of them in host memory, in the order of
-  /// the pattern's entries. Throws Error{rank_deficient} where options refuse it, Error{not_finite} where they check,
-  /// Error{out_of_memory}; the analysis stays usable.
+  /// the pattern's entries. Right-hand sides, m x any, may be factored with it: Factor::solve() then needs no Q. They
+  /// are only read, during the call. Throws Error{rank_deficient} where options refuse it, Error{not_finite} where they
+  /// check, Error{out_of_memory}; the analysis stays usable.
   template <class T>
-  Factor<T> factor(const T* values, const FactorOptions<T>& options = {}) const;
+  Factor<T> factor(const T* values, const FactorOptions& options = {},
+                   std::type_identity_t<MatrixView<const T>> rhs = {}) const;
   /// The same; throws Error{invalid_argument} where a's shape or count of entries is not the pattern's.
   template <class T>
-  Factor<T> factor(const SparseView<T>& a, const FactorOptions<T>& options = {}) const;
+  Factor<T> factor(const SparseView<T>& a, const FactorOptions& options = {},
+                   std::type_identity_t<MatrixView<const T>> rhs = {}) const;
 
   /// For each of fronts(), how often data on the path from the leaves to this front would be spilled to the host, at
-  /// most, if the device's kernels factored within options.memory_limit_bytes, or what the device has free now
-  /// (FactorFacts::stages). Throws Error{out_of_memory} if the device cannot hold the largest front.
+  /// most, if the device's kernels factored values of type T, and rhs_cols right-hand sides, within
+  /// options.memory_limit_bytes, or what the device has free now (FactorFacts::stages). Throws Error{out_of_memory} if
+  /// the device cannot hold the largest front.
   template <class T>
-  std::vector<std::int32_t> stages(const FactorOptions<T>& options) const;
+  std::vector<std::int32_t> stages(const FactorOptions& options, Index rhs_cols = 0) const;
 
   /// For qrane itself.
   Analysis(const Context& context, std::shared_ptr<const Symbolic> symbolic)
@@ -240,50 +278,16 @@ class QRANE_API Analysis {
 
 /// Time and memory nearly linear in entries and in the index lists of R; AMD and METIS also in the pattern of A^T A
 /// (rows with very many entries are left out of it). The context says whose speed `automatic` weighs the orderings
-/// against. Throws Error{invalid_argument} naming the entry for indices out of range, pointers that fall, a permutation
-/// that is none; Error{unavailable} for METIS where the build lacks it or its 32-bit graph cannot hold the pattern.
-QRANE_API Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options = {});
+/// against. `permutation`: the order to take (cols numbers, column k of A P is column permutation[k] of A); then
+/// options.ordering is automatic or given. Throws Error{invalid_argument} naming the entry for indices out of range,
+/// pointers that fall, a permutation that is none; Error{unavailable} for METIS where the build lacks it or its 32-bit
+/// graph cannot hold the pattern.
+QRANE_API Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options = {},
+                           Indices permutation = {});
 /// The same; values of at most options.singleton_tolerance are no singletons' pivots.
 template <class T>
-QRANE_API Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options = {});
-
-/// Whether Q is kept.
-enum class KeepQ {
-  keep,    ///< as reflectors
-  discard  ///< applied to FactorOptions::rhs during the factorization only: memory for R alone
-};
-
-/// Where the numeric factorization runs.
-enum class Processor {
-  automatic,  ///< the device if it is a GPU and predicted to be faster, else the CPU's cores
-  cpu,
-  device  ///< the context's device by its kernels, whatever the size; on a CPU context these are the reference's
-};
-
-QRANE_API const char* to_string(Processor processor);
-/// The inverse of to_string; throws Error{invalid_argument} naming the text.
-QRANE_API Processor processor_from_string(const std::string& name);
-
-template <class T>
-struct FactorOptions {
-  double absolute_tolerance =
-      -1;                   ///< a pivotal column whose remaining norm is at most this is treated as dependent and
-                            ///< dropped (Heath 1982); < 0: in double 20 (m + n) eps max_j ||a_j||, SuiteSparseQR's
-                            ///< default; in float 20 (m + n)^(1/2) eps max_j ||a_j||, since (m + n) eps nears 1
-  bool detect_rank = true;  ///< false: no column is dropped
-  bool refuse_deficient = false;  ///< throw Error{rank_deficient} where the rank is below min(m, n)
-  KeepQ q = KeepQ::keep;
-  MatrixView<const T> rhs;    ///< m x n; solved by Factor::solve() without Q. Only read by factor and refactor
-  bool check_finite = false;  ///< refuse NaN and Inf, naming the first, in values and right-hand sides
-  Processor processor = Processor::automatic;
-  int threads = 0;               ///< on the CPU; 0: as many as the context has
-  Index memory_limit_bytes = 0;  ///< on the CPU: of fronts, R and Q. On a device: of all its memory in use; what does
-                                 ///< not fit is spilled to host memory (never less than the largest front). 0: what is
-                                 ///< free. Solves on the device need index lists and some vectors in addition
-  /// Progress, from the thread that called factor or refactor, also at the beginning and at the end. An exception from
-  /// it ends the factorization.
-  std::function<void(double done_flops, double flops)> on_progress;
-};
+QRANE_API Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options = {},
+                           Indices permutation = {});
 
 /// Figures of a factorization. Bytes are of fronts, R and Q, on the host and on the device.
 struct FactorFacts {
@@ -293,7 +297,8 @@ struct FactorFacts {
   double seconds = 0;  ///< the last factor or refactor, values to R
   double flops = 0;    ///< the analysis's count
   Index rank = 0;
-  double absolute_tolerance = 0;  ///< columns at or below it were dropped; < 0: rank was not detected
+  double absolute_tolerance = 0;  ///< columns at or below it were dropped; 0: column_tolerance; < 0: none was
+  double column_tolerance = 0;    ///< float's default: at or below this times their own norms, rounded to a power of 2
   double dropped_norm = 0;        ///< Euclidean norm of all dropped parts
   Index peak_bytes = 0;           ///< most memory in use on the side where it ran
   Index bytes = 0;                ///< held now: R, Q and memory for refactor
@@ -336,7 +341,7 @@ class QRANE_API Factor {
   /// Least squares, min ||A x - b|| for every column of b, m x any. Without Q through R^T R x = A^T b, refined once
   /// (corrected semi-normal equations): as good as with Q while the condition number's square times eps is small.
   Solution<T> solve(MatrixView<const T> b) const;
-  /// The same for options.rhs, from Q^T rhs; throws Error{unavailable} without rhs.
+  /// The same for the right-hand sides of factor or refactor, from Q^T rhs; throws Error{unavailable} without them.
   Solution<T> solve() const;
   /// The solution of A^T x = b, b n x any, that has the least norm: with A the transpose of a wide matrix, its
   /// underdetermined system. Equations of dropped columns are left out. Throws Error{unavailable} with KeepQ::discard.
@@ -379,6 +384,6 @@ template <class T>
 QRANE_API Solution<T> least_squares(const Context& context, const SparseView<T>& a,
                                     std::type_identity_t<MatrixView<const T>> b,
                                     const AnalyzeOptions& analyze_options = {},
-                                    const FactorOptions<T>& factor_options = {});
+                                    const FactorOptions& factor_options = {});
 
 }  // namespace qrane::sparse

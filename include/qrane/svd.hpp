@@ -33,6 +33,50 @@ Svd<ScalarOf<A>> svd(const Context& context, const A& a, const SvdOptions& optio
   return svd<ScalarOf<A>>(context, as_view(a), options);
 }
 
+namespace detail {
+template <class T>
+class QRANE_API SvdPlanState;
+}  // namespace detail
+
+/// The SVD of many matrices of one shape: what svd() decides and allocates for each call is decided and allocated once.
+/// Move-only.
+///
+///   SvdPlan<float> plan(context, m, n);
+///   plan.execute(a, s, u, vt);  // as often as you like
+///   plan.finish();              // before the results are used
+template <class T>
+class QRANE_API SvdPlan {
+ public:
+  /// Plans for m x n matrices; takes no device memory. Throws Error{invalid_argument}, Error{unavailable}.
+  SvdPlan(const Context& context, Index rows, Index cols, const SvdOptions& options = {});
+  SvdPlan(SvdPlan&&) noexcept;
+  SvdPlan& operator=(SvdPlan&&) noexcept;
+  ~SvdPlan();
+
+  Index rows() const;
+  Index cols() const;
+  /// The plan of the QR that the SVD goes through.
+  const Plan& qr_plan() const;
+  /// Device memory that the first execute() takes and the plan keeps.
+  std::int64_t workspace_bytes() const;
+  /// Whether all of it runs on the device. Else the SVD of the small factor runs on the host: execute() then waits for
+  /// it, and cannot be captured.
+  bool on_device() const;
+
+  /// The SVD of A: s is min(m, n) x 1, u is m x min(m, n), vt is min(m, n) x n; without vectors u and vt are left out.
+  /// With column-major matrices in device memory it only queues work, and after the first call it allocates nothing: a
+  /// CUDA graph can capture it. Other matrices go through copies. Throws Error{invalid_argument} for other shapes,
+  /// Error{not_finite} with check_finite (which waits), Error{out_of_memory} at the first call.
+  void execute(MatrixView<const T> a, MatrixView<T> s, MatrixView<T> u = {}, MatrixView<T> vt = {});
+  /// Waits, and completes s, u and vt of the last execute(): they are as svd() gives them. A matrix so close to
+  /// singular that the device's SVD of R does not give orthonormal U and V takes LAPACK's on the host here; then the
+  /// result is true. Throws Error{not_converged}.
+  bool finish();
+
+ private:
+  std::unique_ptr<detail::SvdPlanState<T>> state_;
+};
+
 /// The rank by singular values s (k x 1, nonincreasing, host memory), by the rule of solution.hpp, and their condition
 /// number.
 template <class T>

@@ -84,6 +84,13 @@ class QRANE_API UpdatableQR : public QR<T> {
 template <class T>
 QRANE_API UpdatableQR<T> updatable_qr(QR<T>&& f);
 
+/// From factors that are there, which are copied: orthonormal q, m x min(m, n) with QForm::thin or m x m with
+/// QForm::full, and the upper trapezoid of r, min(m, n) x n (its further rows are not read). Orthonormality is not
+/// checked. Throws Error{invalid_argument} where shapes or the form do not fit, else as qr().
+template <class T>
+QRANE_API UpdatableQR<T> updatable_qr(const Context& context, std::type_identity_t<MatrixView<const T>> q,
+                                      std::type_identity_t<MatrixView<const T>> r, QForm form);
+
 /// Factors a copy of A, m x n, as qr() does, and keeps it ready for updates.
 template <MatrixLike A>
 UpdatableQR<ScalarOf<A>> updatable_qr(const Context& context, const A& a, const Options& options = {}) {

@@ -8,13 +8,12 @@
 #include "api/engine.hpp"
 #include "api/factor_state.hpp"
 #include "api/pivoted_engine.hpp"
+#include "api/plan_engine.hpp"
 #include "api/sparse_device.hpp"
 #include "api/updates.hpp"
 #include "dense/kept.hpp"
 #include "dense/solve/batch_solve.hpp"
 #include "dense/solve/consume.hpp"
-#include "dense/solve/least_squares.hpp"
-#include "dense/solve/svd.hpp"
 #include "rpca/robust_pca.hpp"
 
 namespace qrane::detail {
@@ -50,6 +49,14 @@ class QRStateOf final : public FactorState<BatchState<T>, B, T, dense::Factoriza
     if (options_.check_finite)
       for (Index b = 0; b < p.count; ++b) dense::check_finite<B, T>(f_.queue(), "A", input.matrix(b));
     f_.run(input);
+  }
+  /// For qr_from_reflectors.
+  void restore(MatrixView<const T> packed, MatrixView<const T> tau) {
+    Matrix<T> on_host = Matrix<T>::host(tau.rows, 1);
+    dense::Temporary<B, T> staged(f_.queue(), tau.rows, 1);
+    dense::load<B, T>(f_.queue(), tau, staged.matrix);
+    dense::store<B, T>(f_.queue(), staged.matrix, on_host.view());
+    f_.restore(bring({packed, 0, 1, nullptr}), on_host.data());
   }
   /// For qr_in_place: v() already holds the data.
   void factor_in_place() {
@@ -287,6 +294,37 @@ class ScalarEngineOf final : public ScalarEngine<T> {
     return state;
   }
 
+  std::unique_ptr<UpdatableState<T>> updatable(MatrixView<const T> q, MatrixView<const T> r, QForm form) override {
+    dense::check_view("q", q);
+    dense::check_view("r", r);
+    check(form == QForm::thin || form == QForm::full, ErrorCode::invalid_argument,
+          "factors are given with QForm::thin or full, not ", to_string(form));
+    const Index m = q.rows, n = r.cols, k = std::min(m, n), q_cols = form == QForm::thin ? k : m;
+    check(q.cols == q_cols && r.rows >= k, ErrorCode::invalid_argument, "q is ", q.rows, " x ", q.cols, " and r ",
+          r.rows, " x ", r.cols, ", but the ", to_string(form), " factors of a ", m, " x ", n, " matrix are ", m, " x ",
+          q_cols, " and ", k, " x ", n);
+    Options options;
+    options.q = form;
+    r.rows = k;
+    const dense::OnDevice<B, T> q_here(queue_, q), r_here(queue_, r);
+    dense::Factorization<B, T> f(queue_, plan(m, n, 1, options), {}, dense::Results::delivered);
+    f.deliver_to(r_here.matrix, q_here.matrix);
+    return Updates<B, T>::take(f, profile(), q.memory);
+  }
+
+  std::unique_ptr<QRState<T>> from_reflectors(MatrixView<const T> packed, MatrixView<const T> tau) override {
+    dense::check_view("packed", packed);
+    dense::check_view("tau", tau);
+    const Index k = std::min(packed.rows, packed.cols);
+    check(tau.rows == k && tau.cols == 1, ErrorCode::invalid_argument, "tau is ", tau.rows, " x ", tau.cols, " where ",
+          k, " x 1 is needed");
+    const Options options{.algorithm = Algorithm::blocked, .q = QForm::lapack};
+    auto state = std::make_unique<QRStateOf<B, T>>(queue_, profile(), plan(packed.rows, packed.cols, 1, options),
+                                                   options, packed.memory);
+    state->restore(packed, tau);
+    return state;
+  }
+
   Solution<T> least_squares(MatrixView<const T> a, MatrixView<const T> b, const LeastSquaresOptions& options) override {
     return dense::least_squares<B, T>(queue_, profile(), core_.kept, a, b, options);
   }
@@ -296,6 +334,13 @@ class ScalarEngineOf final : public ScalarEngine<T> {
   }
   Svd<T> svd(MatrixView<const T> a, const SvdOptions& options) override {
     return dense::svd<B, T>(queue_, profile(), core_.kept, a, options);
+  }
+  std::unique_ptr<SvdPlanState<T>> svd_plan(Index rows, Index cols, const SvdOptions& options) override {
+    return std::make_unique<SvdPlanStateOf<B, T>>(queue_, profile(), rows, cols, options);
+  }
+  std::unique_ptr<LeastSquaresPlanState<T>> least_squares_plan(Index rows, Index cols, Index nrhs,
+                                                               const LeastSquaresOptions& options) override {
+    return std::make_unique<LeastSquaresPlanStateOf<B, T>>(queue_, profile(), rows, cols, nrhs, options);
   }
   RobustPca<T> robust_pca(MatrixView<const T> m, const RobustPcaOptions& options) override {
     return rpca::robust_pca<B, T>(queue_, profile(), m, options);
@@ -348,6 +393,10 @@ class BackendEngine : public Engine {
     (void)core_.kept.give_back();  // of other plans
     core_.tuning = std::move(tables);
   }
+  Index cached_bytes() const override { return core_.kept.bytes(); }
+  Index cache_limit() const override { return core_.kept.limit_bytes(); }
+  void set_cache_limit(Index bytes) override { core_.kept.set_limit(bytes); }
+  void clear_cache() override { (void)core_.kept.give_back(); }
   void load_tuning() override { set_tuning(tuning::load(this->info(), limits(4), limits(8))); }
   int host_threads() const override {
     if constexpr (std::is_same_v<B, backend::Cpu>)

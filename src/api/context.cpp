@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/engine.hpp"
+#include "plan/names.hpp"
 
 namespace qrane {
 
@@ -55,18 +56,8 @@ std::shared_ptr<detail::Engine> make_engine(const ContextOptions& options) {
 }
 }  // namespace
 
-const char* to_string(Backend backend) {
-  for (const auto& [value, name] : backend_names)
-    if (value == backend) return name;
-  return "unknown";
-}
-
-Backend backend_from_string(const std::string& name) {
-  for (const auto& [value, known] : backend_names)
-    if (name == known) return value;
-  throw Error(ErrorCode::invalid_argument,
-              detail::concat("unknown backend '", name, "'; known are automatic, cpu, opencl, cuda"));
-}
+const char* to_string(Backend backend) { return detail::name_of(backend_names, backend); }
+Backend backend_from_string(const std::string& name) { return detail::value_of(backend_names, name, "backend"); }
 
 std::vector<BackendStatus> backends() { return {detail::cpu_status(), detail::opencl_status(), detail::cuda_status()}; }
 
@@ -74,6 +65,14 @@ Context::Context(const ContextOptions& options) : engine_(make_engine(options)) 
 Backend Context::backend() const { return engine_->backend(); }
 DeviceInfo Context::device() const { return engine_->info(); }
 void Context::synchronize() const { engine_->synchronize(); }
+
+std::int64_t Context::cached_bytes() const { return engine_->cached_bytes(); }
+std::int64_t Context::cache_limit() const { return engine_->cache_limit(); }
+void Context::set_cache_limit(std::int64_t bytes) const {
+  detail::check(bytes >= 0, ErrorCode::invalid_argument, "set_cache_limit: bytes must not be negative, got ", bytes);
+  engine_->set_cache_limit(bytes);
+}
+void Context::clear_cache() const { engine_->clear_cache(); }
 
 template <class T>
 Matrix<T> Context::allocate(Index rows, Index cols) const {

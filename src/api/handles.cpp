@@ -65,32 +65,29 @@ RankReport QR<T>::rank(double tolerance) const {
   return state_->rank(tolerance);
 }
 template <class T>
-Determinant QR<T>::determinant() const {
-  return state_->determinant();
-}
-template <class T>
-Matrix<T> QR<T>::range_basis(double tolerance) const {
-  return state_->range_basis(tolerance);
-}
-template <class T>
-Matrix<T> QR<T>::null_space_basis(double tolerance) const {
-  return state_->null_space_basis(tolerance);
-}
-template <class T>
-Reflectors<T> QR<T>::reflectors() const {
-  return state_->reflectors();
-}
-template <class T>
-bool QR<T>::fell_back() const {
-  return state_->fell_back();
-}
-template <class T>
-Stage QR<T>::stage() const {
-  return state_->stage();
-}
-template <class T>
 void QR<T>::refactor(MatrixView<const T> a) {
   state_->refactor(a);
+}
+
+template <class T>
+Determinant determinant(const QR<T>& f) {
+  return f.state().determinant();
+}
+template <class T>
+Matrix<T> range_basis(const QR<T>& f, double tolerance) {
+  return f.state().range_basis(tolerance);
+}
+template <class T>
+Matrix<T> null_space_basis(const QR<T>& f, double tolerance) {
+  return f.state().null_space_basis(tolerance);
+}
+template <class T>
+Reflectors<T> reflectors(const QR<T>& f) {
+  return f.state().reflectors();
+}
+template <class T>
+GuardReport guard_report(const QR<T>& f) {
+  return {f.state().stage(), f.state().fell_back()};
 }
 
 template <class T>
@@ -173,6 +170,12 @@ UpdatableQR<T> updatable_qr(QR<T>&& f) {
   std::unique_ptr<detail::QRState<T>> old = std::move(f).take_state();
   if (!grown) grown.reset(static_cast<detail::UpdatableState<T>*>(old.release()));
   return UpdatableQR<T>(std::move(grown));
+}
+
+template <class T>
+UpdatableQR<T> updatable_qr(const Context& context, std::type_identity_t<MatrixView<const T>> q,
+                            std::type_identity_t<MatrixView<const T>> r, QForm form) {
+  return UpdatableQR<T>(context.engine()->template scalar<T>().updatable(q, r, form));
 }
 
 template <class T>
@@ -262,6 +265,11 @@ QR<T> qr_in_place(const Context& context, std::type_identity_t<MatrixView<T>> a,
   return QR<T>(context.engine()->scalar<T>().qr_in_place({a, 0, 1, nullptr}, options));
 }
 template <class T>
+QR<T> qr_from_reflectors(const Context& context, std::type_identity_t<MatrixView<const T>> packed,
+                         std::type_identity_t<MatrixView<const T>> tau) {
+  return QR<T>(context.engine()->scalar<T>().from_reflectors(packed, tau));
+}
+template <class T>
 BatchQR<T> qr_in_place(const Context& context, const BatchView<T>& a, const Options& options) {
   return BatchQR<T>(context.engine()->scalar<T>().qr_in_place(a, options));
 }
@@ -299,20 +307,27 @@ RankReport numerical_rank(std::type_identity_t<MatrixView<const T>> s, double re
   return report;
 }
 
-#define QRANE_INSTANTIATE(T)                                                                      \
-  template class QR<T>;                                                                           \
-  template class UpdatableQR<T>;                                                                  \
-  template class BatchQR<T>;                                                                      \
-  template UpdatableQR<T> updatable_qr(QR<T>&&);                                                  \
-  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                  \
-  template QR<T> qr<T>(const Context&, MatrixView<const T>, const Options&);                      \
-  template QR<T> qr_in_place<T>(const Context&, MatrixView<T>, const Options&);                   \
-  template BatchQR<T> qr<T>(const Context&, BatchView<const T>, const Options&);                  \
-  template BatchQR<T> qr_in_place(const Context&, const BatchView<T>&, const Options&);           \
-  template Solution<T> least_squares<T>(const Context&, MatrixView<const T>, MatrixView<const T>, \
-                                        const LeastSquaresOptions&);                              \
-  template Svd<T> svd<T>(const Context&, MatrixView<const T>, const SvdOptions&);                 \
-  template RankReport numerical_rank<T>(MatrixView<const T>, double);                             \
+#define QRANE_INSTANTIATE(T)                                                                                \
+  template class QR<T>;                                                                                     \
+  template class UpdatableQR<T>;                                                                            \
+  template class BatchQR<T>;                                                                                \
+  template Determinant determinant(const QR<T>&);                                                           \
+  template Matrix<T> range_basis(const QR<T>&, double);                                                     \
+  template Matrix<T> null_space_basis(const QR<T>&, double);                                                \
+  template Reflectors<T> reflectors(const QR<T>&);                                                          \
+  template GuardReport guard_report(const QR<T>&);                                                          \
+  template UpdatableQR<T> updatable_qr(QR<T>&&);                                                            \
+  template UpdatableQR<T> updatable_qr<T>(const Context&, MatrixView<const T>, MatrixView<const T>, QForm); \
+  template Plan plan_qr<T>(const Context&, Index, Index, const Options&, Index);                            \
+  template QR<T> qr<T>(const Context&, MatrixView<const T>, const Options&);                                \
+  template QR<T> qr_in_place<T>(const Context&, MatrixView<T>, const Options&);                             \
+  template QR<T> qr_from_reflectors<T>(const Context&, MatrixView<const T>, MatrixView<const T>);           \
+  template BatchQR<T> qr<T>(const Context&, BatchView<const T>, const Options&);                            \
+  template BatchQR<T> qr_in_place(const Context&, const BatchView<T>&, const Options&);                     \
+  template Solution<T> least_squares<T>(const Context&, MatrixView<const T>, MatrixView<const T>,           \
+                                        const LeastSquaresOptions&);                                        \
+  template Svd<T> svd<T>(const Context&, MatrixView<const T>, const SvdOptions&);                           \
+  template RankReport numerical_rank<T>(MatrixView<const T>, double);                                       \
   template RobustPca<T> robust_pca<T>(const Context&, MatrixView<const T>, const RobustPcaOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

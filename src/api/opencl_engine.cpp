@@ -9,10 +9,14 @@ namespace {
 class OpenCLEngine final : public BackendEngine<backend::OpenCL> {
  public:
   OpenCLEngine(backend::opencl::Queue queue, int device)
-      : BackendEngine<backend::OpenCL>(std::move(queue), Backend::opencl), device_(device) {}
+      : BackendEngine<backend::OpenCL>(queue, Backend::opencl), queue_(std::move(queue)), device_(device) {}
   DeviceInfo info() const override { return backend::opencl::device_infos().at(static_cast<std::size_t>(device_)); }
 
+  double build_seconds() const override { return queue_.build_seconds(); }
+  void on_build(const backend::opencl::BuildNotice& notice) override { queue_.on_build(notice); }
+
  private:
+  backend::opencl::Queue queue_;
   int device_;
 };
 

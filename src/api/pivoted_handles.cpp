@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/engine.hpp"
+#include "plan/names.hpp"
 
 namespace qrane {
 
@@ -12,18 +13,8 @@ constexpr std::array<std::pair<Pivoting, const char*>, 3> names{
     {{Pivoting::automatic, "automatic"}, {Pivoting::exact, "exact"}, {Pivoting::randomized, "randomized"}}};
 }
 
-const char* to_string(Pivoting pivoting) {
-  for (const auto& [value, name] : names)
-    if (value == pivoting) return name;
-  return "unknown";
-}
-
-Pivoting pivoting_from_string(const std::string& name) {
-  for (const auto& [value, known] : names)
-    if (name == known) return value;
-  throw Error(ErrorCode::invalid_argument,
-              detail::concat("unknown pivoting '", name, "'; known are automatic, exact, randomized"));
-}
+const char* to_string(Pivoting pivoting) { return detail::name_of(names, pivoting); }
+Pivoting pivoting_from_string(const std::string& name) { return detail::value_of(names, name, "pivoting"); }
 
 template <class T>
 PivotedQR<T>::PivotedQR(std::unique_ptr<detail::PivotedState<T>> state) : state_(std::move(state)) {}

@@ -9,25 +9,27 @@
 namespace qrane::sparse {
 
 template <class T>
-Factor<T> Analysis::factor(const T* values, const FactorOptions<T>& options) const {
-  auto state = std::make_unique<qrane::detail::SparseFactorState<T>>(*this, options);
-  state->run(values, options.rhs);
+Factor<T> Analysis::factor(const T* values, const FactorOptions& options,
+                           std::type_identity_t<MatrixView<const T>> rhs) const {
+  auto state = std::make_unique<qrane::detail::SparseFactorState<T>>(*this, options, rhs.cols);
+  state->run(values, rhs);
   return Factor<T>(std::move(state));
 }
 
 template <class T>
-Factor<T> Analysis::factor(const SparseView<T>& a, const FactorOptions<T>& options) const {
+Factor<T> Analysis::factor(const SparseView<T>& a, const FactorOptions& options,
+                           std::type_identity_t<MatrixView<const T>> rhs) const {
   const Symbolic& s = *symbolic_;
   qrane::detail::check(a.rows == s.rows && a.cols == s.cols && a.entries == s.user_entries, ErrorCode::invalid_argument,
                        "factor: a matrix of ", a.rows, " x ", a.cols, " with ", a.entries,
                        " entries, but the analyzed pattern is ", s.rows, " x ", s.cols, " with ", s.user_entries);
-  return factor(a.values, options);
+  return factor(a.values, options, rhs);
 }
 
 template <class T>
-std::vector<std::int32_t> Analysis::stages(const FactorOptions<T>& options) const {
+std::vector<std::int32_t> Analysis::stages(const FactorOptions& options, Index rhs_cols) const {
   return context_.engine()->template scalar<T>().sparse_stages(*symbolic_, qrane::detail::numeric_options(options),
-                                                               options.rhs.cols);
+                                                               rhs_cols);
 }
 
 template <class T>
@@ -90,7 +92,7 @@ void Factor<T>::refactor(const T* values, MatrixView<const T> rhs) {
 
 template <class T>
 Solution<T> least_squares(const Context& context, const SparseView<T>& a, std::type_identity_t<MatrixView<const T>> b,
-                          const AnalyzeOptions& analyze_options, const FactorOptions<T>& factor_options) {
+                          const AnalyzeOptions& analyze_options, const FactorOptions& factor_options) {
   if (a.rows >= a.cols) return analyze(context, a, analyze_options).factor(a, factor_options).solve(b);
   SparseView<T> transpose = a;
   std::swap(transpose.rows, transpose.cols);
@@ -100,13 +102,13 @@ Solution<T> least_squares(const Context& context, const SparseView<T>& a, std::t
   return analyze(context, transpose, analyze_options).factor(transpose, factor_options).solve_transposed(b);
 }
 
-#define QRANE_INSTANTIATE(T)                                                                       \
-  template class Factor<T>;                                                                        \
-  template Factor<T> Analysis::factor(const T*, const FactorOptions<T>&) const;                    \
-  template std::vector<std::int32_t> Analysis::stages(const FactorOptions<T>&) const;              \
-  template Factor<T> Analysis::factor(const SparseView<T>&, const FactorOptions<T>&) const;        \
-  template Solution<T> least_squares<T>(const Context&, const SparseView<T>&, MatrixView<const T>, \
-                                        const AnalyzeOptions&, const FactorOptions<T>&);
+#define QRANE_INSTANTIATE(T)                                                                                  \
+  template class Factor<T>;                                                                                   \
+  template Factor<T> Analysis::factor(const T*, const FactorOptions&, MatrixView<const T>) const;             \
+  template std::vector<std::int32_t> Analysis::stages<T>(const FactorOptions&, Index) const;                  \
+  template Factor<T> Analysis::factor(const SparseView<T>&, const FactorOptions&, MatrixView<const T>) const; \
+  template Solution<T> least_squares<T>(const Context&, const SparseView<T>&, MatrixView<const T>,            \
+                                        const AnalyzeOptions&, const FactorOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "plan/names.hpp"
 #include "sparse/analysis/symbolic.hpp"
 
 namespace qrane::sparse {
@@ -21,11 +22,12 @@ constexpr std::array<std::pair<Ordering, const char*>, 6> ordering_names{{{Order
 constexpr std::array<std::pair<Processor, const char*>, 3> processor_names{
     {{Processor::automatic, "automatic"}, {Processor::cpu, "cpu"}, {Processor::device, "device"}}};
 
-Analysis analyze_on(const Context& context, const Pattern& pattern, const AnalyzeOptions& options,
+Analysis analyze_on(const Context& context, const Pattern& pattern, const AnalyzeOptions& options, Indices permutation,
                     const SingletonTest& may_pivot) {
   const bool gpu = context.device().is_gpu;
   try {
-    return Analysis(context, std::make_shared<const Symbolic>(analyze_pattern(pattern, options, may_pivot, gpu)));
+    return Analysis(context, std::make_shared<const Symbolic>(
+                                 analyze_pattern(pattern, options, may_pivot, gpu, false, permutation)));
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {
   }
@@ -50,33 +52,13 @@ std::string bytes(double value) {
 
 }  // namespace
 
-const char* to_string(Ordering ordering) {
-  for (const auto& [value, name] : ordering_names) {
-    if (value == ordering) return name;
-  }
-  return "unknown";
-}
-
+const char* to_string(Ordering ordering) { return qrane::detail::name_of(ordering_names, ordering); }
 Ordering ordering_from_string(const std::string& name) {
-  for (const auto& [value, known] : ordering_names) {
-    if (name == known) return value;
-  }
-  throw Error(ErrorCode::invalid_argument,
-              detail::concat("ordering: '", name, "' is none of automatic, colamd, amd, metis, natural, given"));
+  return qrane::detail::value_of(ordering_names, name, "ordering");
 }
-
-const char* to_string(Processor processor) {
-  for (const auto& [value, name] : processor_names) {
-    if (value == processor) return name;
-  }
-  return "unknown";
-}
-
+const char* to_string(Processor processor) { return qrane::detail::name_of(processor_names, processor); }
 Processor processor_from_string(const std::string& name) {
-  for (const auto& [value, known] : processor_names) {
-    if (name == known) return value;
-  }
-  throw Error(ErrorCode::invalid_argument, detail::concat("processor: '", name, "' is none of automatic, cpu, device"));
+  return qrane::detail::value_of(processor_names, name, "processor");
 }
 
 bool has_metis() { return QRANE_WITH_METIS; }
@@ -90,17 +72,17 @@ std::vector<FrontFacts> Analysis::fronts() const {
   return result;
 }
 
-Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options) {
-  return analyze_on(context, pattern, options, {});
+Analysis analyze(const Context& context, const Pattern& pattern, const AnalyzeOptions& options, Indices permutation) {
+  return analyze_on(context, pattern, options, permutation, {});
 }
 
 template <class T>
-Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options) {
+Analysis analyze(const Context& context, const SparseView<T>& a, const AnalyzeOptions& options, Indices permutation) {
   detail::check(a.values || a.entries == 0, ErrorCode::invalid_argument, "analyze: values is null");
-  return analyze_on(context, a, options, pivots_above(options.singleton_tolerance, a.values));
+  return analyze_on(context, a, options, permutation, pivots_above(options.singleton_tolerance, a.values));
 }
-template Analysis analyze<float>(const Context&, const SparseView<float>&, const AnalyzeOptions&);
-template Analysis analyze<double>(const Context&, const SparseView<double>&, const AnalyzeOptions&);
+template Analysis analyze<float>(const Context&, const SparseView<float>&, const AnalyzeOptions&, Indices);
+template Analysis analyze<double>(const Context&, const SparseView<double>&, const AnalyzeOptions&, Indices);
 
 std::string AnalysisFacts::explain() const {
   constexpr double value = sizeof(double);

@@ -22,8 +22,7 @@ using sparse::FactorUse;
 using sparse::Numeric;
 using sparse::Symbolic;
 
-template <class T>
-sparse::NumericOptions numeric_options(const sparse::FactorOptions<T>& from) {
+inline sparse::NumericOptions numeric_options(const sparse::FactorOptions& from) {
   sparse::NumericOptions options;
   options.tolerance = from.absolute_tolerance;
   options.detect_rank = from.detect_rank;
@@ -38,8 +37,13 @@ class SparseFactorState {
   using Uses = sparse::FactorUses<T>;
 
  public:
-  SparseFactorState(const sparse::Analysis& analysis, const sparse::FactorOptions<T>& options)
-      : context_(analysis.context()), analyzed_(analysis.shared()), options_(options), symbolic_(analyzed_) {
+  /// planned_rhs: right-hand sides that memory is planned for
+  SparseFactorState(const sparse::Analysis& analysis, const sparse::FactorOptions& options, Index planned_rhs)
+      : context_(analysis.context()),
+        analyzed_(analysis.shared()),
+        options_(options),
+        planned_rhs_(planned_rhs),
+        symbolic_(analyzed_) {
     check(options.threads >= 0, ErrorCode::invalid_argument, "FactorOptions::threads must not be negative, got ",
           options.threads);
     check(options.memory_limit_bytes >= 0, ErrorCode::invalid_argument,
@@ -85,14 +89,15 @@ class SparseFactorState {
     facts_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     facts_.flops = symbolic_->facts.flops;
     facts_.rank = numeric_->rank();
-    facts_.absolute_tolerance = numeric_->tolerance();
+    (numeric_->scaled_tolerance() ? facts_.column_tolerance : facts_.absolute_tolerance) = numeric_->tolerance();
     facts_.dropped_norm = numeric_->dropped_norm();
     facts_.peak_bytes = numeric_->peak_bytes();
     facts_.bytes = numeric_->memory_bytes();
     facts_.analyzed_again = symbolic_ != analyzed_;
     const Index full = std::min(shape.rows, shape.cols);
     check(!options_.refuse_deficient || facts_.rank >= full, ErrorCode::rank_deficient, "the matrix has rank ",
-          facts_.rank, " of ", full, " to the tolerance ", facts_.absolute_tolerance);
+          facts_.rank, " of ", full, " to the tolerance ", numeric_->tolerance(),
+          numeric_->scaled_tolerance() ? " times each column's norm" : "");
     valid_ = true;
   }
 
@@ -126,7 +131,8 @@ class SparseFactorState {
   }
   Solution<T> solve() const {
     check_valid();
-    check(rhs_cols_ > 0, ErrorCode::unavailable, "solve() needs the right-hand sides that FactorOptions::rhs gives");
+    check(rhs_cols_ > 0, ErrorCode::unavailable,
+          "solve() needs right-hand sides that factor or refactor were given (rhs)");
     Solution<T> solution;
     use(FactorUse::solve_riding, rhs_cols_, rhs_memory_,
         [&](Uses& side) { solution = side.solve_riding(rhs_memory_); });
@@ -152,7 +158,7 @@ class SparseFactorState {
     numeric_.reset();
     on_device_ = takes_device();
     if (on_device_) {
-      numeric_ = context_.engine()->template scalar<T>().sparse_factors(symbolic_, options, options_.rhs.cols);
+      numeric_ = context_.engine()->template scalar<T>().sparse_factors(symbolic_, options, planned_rhs_);
       return;
     }
     numeric_ = std::make_unique<Numeric<T>>(symbolic_, options, cpu_threads(), context_.engine()->host_pools());
@@ -206,7 +212,8 @@ class SparseFactorState {
 
   Context context_;
   std::shared_ptr<const Symbolic> analyzed_;  // the user's analysis
-  sparse::FactorOptions<T> options_;
+  sparse::FactorOptions options_;
+  Index planned_rhs_;
   std::shared_ptr<const Symbolic> symbolic_;  // what numeric_ stands on
   std::unique_ptr<Factors<T>> numeric_;
   bool on_device_ = false;

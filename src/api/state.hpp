@@ -8,7 +8,7 @@
 
 #include <qrane/updatable_qr.hpp>
 
-#include "update/request.hpp"
+#include "update/choice/request.hpp"
 
 namespace qrane::detail {
 

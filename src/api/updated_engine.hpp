@@ -8,7 +8,7 @@
 #include "api/factor_state.hpp"
 #include "api/updates.hpp"
 #include "update/batch.hpp"
-#include "update/updated_whole.hpp"
+#include "update/full_q/updated_whole.hpp"
 
 namespace qrane::detail {
 

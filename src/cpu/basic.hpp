@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The basic operations on the CPU, which every backend has, page by page of the vocabulary.
+// The basic operations on the CPU.
 #pragma once
 
 #include "cpu/queue/queue.hpp"
@@ -8,114 +8,15 @@
 
 namespace qrane::backend::cpu {
 
+using Self = Cpu;
 template <class T>
-using Mat = DeviceMatrix<Cpu, T>;
+using Mat = DeviceMatrix<Self, T>;
 
-// movement
-template <class T>
-void copy(const Queue& queue, const Mat<T>& source, const Mat<T>& target, Part part);
-template <class T>
-void transpose(const Queue& queue, const Mat<T>& source, const Mat<T>& target);
-template <class T>
-void copy_rows(const Queue& queue, const Mat<T>& source, const std::int64_t* sources, const Mat<T>& target,
-               const std::int64_t* targets, Index count);
-template <class T>
-void gather_columns(const Queue& queue, const Mat<T>& source, const std::int32_t* columns, const Mat<T>& target);
-template <class T>
-void fill(const Queue& queue, const Mat<T>& a, T off_diagonal, T diagonal);
-void set_flags(const Queue& queue, std::int32_t* flags, Index count, std::int32_t value);
-template <class T>
-void narrow(const Queue& queue, const Mat<double>& source, const Mat<T>& target, Part part);
-template <class T>
-void widen(const Queue& queue, const Mat<T>& source, const Mat<double>& target);
-template <class T>
-void sum_squares(const Queue& queue, const Mat<T>& a, double* sum, const Scratch<Cpu>& scratch);
-template <class T>
-void sum_abs(const Queue& queue, const Mat<T>& a, double* sum, const Scratch<Cpu>& scratch);
-template <class T>
-void max_abs(const Queue& queue, const Mat<T>& a, double* maximum, const Scratch<Cpu>& scratch);
-template <class T>
-void first_not_finite(const Queue& queue, const Mat<T>& a, std::int64_t* position, const Scratch<Cpu>& scratch);
+#include "vocabulary/basic.hpp"
 
-// products
-template <class T>
-void gemm(const Queue& queue, Op op_a, Op op_b, T alpha, const Mat<T>& a, const Mat<T>& b, T beta, const Mat<T>& c);
-template <class T>
-void trsm(const Queue& queue, Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, const Mat<T>& a,
-          const Mat<T>& b);
-template <class T>
-void gram(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Scratch<Cpu>& scratch);
-template <class T>
-void multiply_wide(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Mat<T>& q,
-                   const Scratch<Cpu>& scratch);
-template <class T>
-void apply_sketch(const Queue& queue, const Mat<T>& a, const Mat<T>& s);
-
-// panels
-template <class T>
-void factor(const Queue& queue, const Panel<Cpu, T>& panel);
-template <class T>
-void factor_tree(const Queue& queue, const Panel<Cpu, T>& panel);
-template <class T>
-void apply_qt_h(const Queue& queue, const Apply<Cpu, T>& apply);
-template <class T>
-void apply_qt_tree(const Queue& queue, const Apply<Cpu, T>& apply);
-template <class T>
-void reconstruct(const Queue& queue, const Reconstruct<Cpu, T>& task);
 template <class T>
 Index pivoted_factor_scratch_bytes(const Queue&, Index, Index, T) {
   return 0;
 }
-template <class T>
-void pivoted_factor(const Queue& queue, const PivotedFactor<Cpu, T>& task, const Scratch<Cpu>& scratch);
-
-// guard
-template <class T>
-void guarded_cholesky(const Queue& queue, const GuardedCholesky<Cpu, T>& task);
-
-// rpca
-template <class T>
-void robust_pca_pass(const Queue& queue, const RobustPcaPass<Cpu, T>& pass, const Scratch<Cpu>& scratch);
-
-// fronts
-template <class T>
-void lay_out_fronts(const Queue& queue, const Fronts<Cpu, T>& f, const FrontTasks<Cpu, std::int32_t>& list);
-template <class T>
-void assemble_fronts(const Queue& queue, const Fronts<Cpu, T>& f, const FrontTasks<Cpu, FrontShare>& tasks);
-template <class T>
-void pack_fronts(const Queue& queue, const Fronts<Cpu, T>& f, const FrontTasks<Cpu, FrontPieceTask>& tasks);
-template <class T>
-void unpack_fronts(const Queue& queue, const Fronts<Cpu, T>& f, const FrontTasks<Cpu, FrontPieceTask>& tasks);
-template <class T>
-void factor_front_panels(const Queue& queue, const Fronts<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelTask>& tasks);
-template <class T>
-void update_fronts(const Queue& queue, const Fronts<Cpu, T>& f, const FrontTasks<Cpu, FrontUpdateTask>& tasks);
-template <class T>
-void finish_fronts(const Queue& queue, const Fronts<Cpu, T>& f, const FrontTasks<Cpu, FrontShare>& tasks);
-template <class T>
-void factor_whole_fronts(const Queue& queue, const Fronts<Cpu, T>& f, const FrontTasks<Cpu, std::int32_t>& list,
-                         bool keep_q);
-
-// front_solve
-template <class T>
-void copy_lines(const Queue& queue, const CopyLines<Cpu, T>& task);
-template <class T>
-void sum_lines(const Queue& queue, const SumLines<Cpu, T>& task);
-template <class T>
-void norm_lines(const Queue& queue, const NormLines<Cpu, T>& task);
-template <class T>
-void solve_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks, Op op);
-template <class T>
-void update_front_rows(const Queue& queue, const FrontSolve<Cpu, T>& f, const FrontTasks<Cpu, FrontBlock>& tasks,
-                       Op op);
-template <class T>
-void reflect_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, std::int32_t>& list,
-                         Op op);
-template <class T>
-void multiply_front_panels(const Queue& queue, const FrontReflect<Cpu, T>& f,
-                           const FrontTasks<Cpu, FrontPanelPart>& tasks);
-template <class T>
-void update_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const FrontTasks<Cpu, FrontPanelPart>& tasks,
-                        Op op);
 
 }  // namespace qrane::backend::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The basic operations on CUDA, which every backend has, page by page of the vocabulary.
+// The basic operations on CUDA.
 #pragma once
 
 #include "cuda/queue/queue.hpp"
@@ -8,113 +8,10 @@
 
 namespace qrane::backend::cuda {
 
+using Self = Cuda;
 template <class T>
-using Mat = DeviceMatrix<Cuda, T>;
+using Mat = DeviceMatrix<Self, T>;
 
-// movement
-template <class T>
-void copy(const Queue& queue, const Mat<T>& source, const Mat<T>& target, Part part);
-template <class T>
-void transpose(const Queue& queue, const Mat<T>& source, const Mat<T>& target);
-template <class T>
-void copy_rows(const Queue& queue, const Mat<T>& source, const std::int64_t* sources, const Mat<T>& target,
-               const std::int64_t* targets, Index count);
-template <class T>
-void gather_columns(const Queue& queue, const Mat<T>& source, const std::int32_t* columns, const Mat<T>& target);
-template <class T>
-void fill(const Queue& queue, const Mat<T>& a, T off_diagonal, T diagonal);
-void set_flags(const Queue& queue, std::int32_t* flags, Index count, std::int32_t value);
-template <class T>
-void narrow(const Queue& queue, const Mat<double>& source, const Mat<T>& target, Part part);
-template <class T>
-void widen(const Queue& queue, const Mat<T>& source, const Mat<double>& target);
-template <class T>
-void sum_squares(const Queue& queue, const Mat<T>& a, double* sum, const Scratch<Cuda>& scratch);
-template <class T>
-void sum_abs(const Queue& queue, const Mat<T>& a, double* sum, const Scratch<Cuda>& scratch);
-template <class T>
-void max_abs(const Queue& queue, const Mat<T>& a, double* maximum, const Scratch<Cuda>& scratch);
-template <class T>
-void first_not_finite(const Queue& queue, const Mat<T>& a, std::int64_t* position, const Scratch<Cuda>& scratch);
-
-// products; gram and multiply_wide take no condition beyond the fused kernels' columns
-template <class T>
-void gemm(const Queue& queue, Op op_a, Op op_b, T alpha, const Mat<T>& a, const Mat<T>& b, T beta, const Mat<T>& c);
-template <class T>
-void trsm(const Queue& queue, Side side, Triangle triangle, Op op, Diagonal diagonal, T alpha, const Mat<T>& a,
-          const Mat<T>& b);
-template <class T>
-void gram(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Scratch<Cuda>& scratch);
-template <class T>
-void multiply_wide(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Mat<T>& q,
-                   const Scratch<Cuda>& scratch);
-template <class T>
-void apply_sketch(const Queue& queue, const Mat<T>& a, const Mat<T>& s);
-
-// panels
-template <class T>
-void factor(const Queue& queue, const Panel<Cuda, T>& panel);
-template <class T>
-void factor_tree(const Queue& queue, const Panel<Cuda, T>& panel);
-template <class T>
-void apply_qt_h(const Queue& queue, const Apply<Cuda, T>& apply);
-template <class T>
-void apply_qt_tree(const Queue& queue, const Apply<Cuda, T>& apply);
-template <class T>
-void reconstruct(const Queue& queue, const Reconstruct<Cuda, T>& task);
-template <class T>
-Index pivoted_factor_scratch_bytes(const Queue& queue, Index rows, Index cols, T);
-template <class T>
-void pivoted_factor(const Queue& queue, const PivotedFactor<Cuda, T>& task, const Scratch<Cuda>& scratch);
-
-// guard
-template <class T>
-void guarded_cholesky(const Queue& queue, const GuardedCholesky<Cuda, T>& task);
-
-// rpca
-template <class T>
-void robust_pca_pass(const Queue& queue, const RobustPcaPass<Cuda, T>& pass, const Scratch<Cuda>& scratch);
-
-// fronts
-template <class T>
-void lay_out_fronts(const Queue& queue, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, std::int32_t>& list);
-template <class T>
-void assemble_fronts(const Queue& queue, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, FrontShare>& tasks);
-template <class T>
-void pack_fronts(const Queue& queue, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, FrontPieceTask>& tasks);
-template <class T>
-void unpack_fronts(const Queue& queue, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, FrontPieceTask>& tasks);
-template <class T>
-void factor_front_panels(const Queue& queue, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, FrontPanelTask>& tasks);
-template <class T>
-void update_fronts(const Queue& queue, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, FrontUpdateTask>& tasks);
-template <class T>
-void finish_fronts(const Queue& queue, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, FrontShare>& tasks);
-template <class T>
-void factor_whole_fronts(const Queue& queue, const Fronts<Cuda, T>& f, const FrontTasks<Cuda, std::int32_t>& list,
-                         bool keep_q);
-
-// front_solve
-template <class T>
-void copy_lines(const Queue& queue, const CopyLines<Cuda, T>& task);
-template <class T>
-void sum_lines(const Queue& queue, const SumLines<Cuda, T>& task);
-template <class T>
-void norm_lines(const Queue& queue, const NormLines<Cuda, T>& task);
-template <class T>
-void solve_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f, const FrontTasks<Cuda, FrontBlock>& tasks,
-                      Op op);
-template <class T>
-void update_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f, const FrontTasks<Cuda, FrontBlock>& tasks,
-                       Op op);
-template <class T>
-void reflect_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f, const FrontTasks<Cuda, std::int32_t>& list,
-                         Op op);
-template <class T>
-void multiply_front_panels(const Queue& queue, const FrontReflect<Cuda, T>& f,
-                           const FrontTasks<Cuda, FrontPanelPart>& tasks);
-template <class T>
-void update_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f,
-                        const FrontTasks<Cuda, FrontPanelPart>& tasks, Op op);
+#include "vocabulary/basic.hpp"
 
 }  // namespace qrane::backend::cuda

@@ -24,6 +24,7 @@
 // T factors: block k's at t + k B^2 per matrix (leading dimension B), tau on their diagonals.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -138,6 +139,40 @@ void blocked(typename B::Queue& queue, const BlockedSchedule<B>& schedule, const
     apply_block_reflector(queue, v, factor, Op::transpose, a.block(first, next, m - first, a.cols - next), work.rest);
   }
   queue.follow(side);
+}
+
+/// The T factors of given reflectors, from Vᵀ V of each block and tau, k numbers in host memory (LAPACK name: larft):
+///
+///     T_j = [ T_{j-1}  -tau_j T_{j-1} (V_{j-1}ᵀ v_j) ]
+///           [    0                 tau_j             ]
+template <class B, class T>
+void t_from_reflectors(typename B::Queue& queue, const backend::DeviceMatrix<B, T>& a, const T* tau,
+                       const backend::DeviceMatrix<B, T>& t, const BlockedWorkspace<B, T>& work) {
+  using backend::Op;
+  const Index k = std::min(a.rows, a.cols), block = t.ld;
+  if (k == 0) return;
+  fill(queue, t, T(0), T(0));
+  for (Index first = 0; first < k; first += block) {
+    const Index n = std::min(block, k - first);
+    const auto v = work.v[0].block(0, 0, a.rows - first, n);
+    copy(queue, a.block(first, first, a.rows - first, n), v, backend::Part::unit_lower);
+    gemm(queue, Op::transpose, Op::none, T(1), v, v, T(0), block_t(t, first / block, n));
+  }
+  std::vector<T> host(static_cast<std::size_t>(block * t.cols));
+  queue.download(t.data, host.data(), block * t.cols);
+  for (Index j = 0; j < k; ++j) {
+    const Index at = j % block;
+    T* const column = host.data() + j * block;
+    const T* const before = column - at * block;
+    for (Index i = 0; i < at; ++i) {
+      T sum = 0;
+      for (Index l = i; l < at; ++l) sum += before[i + l * block] * column[l];
+      column[i] = -tau[j] * sum;
+    }
+    column[at] = tau[j];
+    std::fill(column + at + 1, column + block, T(0));
+  }
+  queue.upload(host.data(), t.data, block * t.cols);
 }
 
 /// C := Qᵀ C or Q C with the reflectors of `blocked`.

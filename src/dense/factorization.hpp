@@ -135,7 +135,16 @@ class Factorization : Pieces<B, T> {
                     [&](Queue& queue) { run_on(queue, a); });
   }
 
-  /// The same of matrices whose addresses are in a table in device memory; small plans only.
+  /// The same under the condition of a queue; for plans without library products (tsqr, caqr).
+  void run_under(Queue& queue, const Mat& a) { run_on(queue, a); }
+
+  /// Takes over reflectors as LAPACK's geqrf stores them, tau in host memory; blocked plans of one matrix.
+  void restore(const Mat& packed, const T* tau) {
+    if (!(packed.data == v_.data)) copy(queue_, packed, v_, backend::Part::all);
+    t_from_reflectors(queue_, v_, tau, t_, blocked_);
+  }
+
+  /// run() of matrices whose addresses are in a table in device memory; small plans only.
   void run_table(const T* const* table, Index ld) {
     if (plan_.count == 0) return;
     Mat a = v_;
@@ -160,22 +169,24 @@ class Factorization : Pieces<B, T> {
   void form(const Mat& out) { form_on(queue_, out); }
 
   /// C := op(Q) C with the full m x m Q; needs reflectors or the full Q, whose product takes memory of its own.
-  void apply(backend::Op op, const Mat& c) {
+  void apply(backend::Op op, const Mat& c) { apply_under(queue_, op, c); }
+  /// The same on a queue with a condition; for plans without library products.
+  void apply_under(Queue& queue, backend::Op op, const Mat& c) {
     if (plan_.q == QForm::full) {
-      const Temporary<B, T> memory(queue_, c.rows, c.cols * c.count);
+      const Temporary<B, T> memory(queue, c.rows, c.cols * c.count);
       const Mat copied{memory.matrix.data, c.rows, c.cols, memory.matrix.ld, memory.matrix.ld * c.cols, c.count};
-      copy(queue_, c, copied, backend::Part::all);
-      gemm(queue_, op, backend::Op::none, T(1), q_, copied, T(0), c);
+      copy(queue, c, copied, backend::Part::all);
+      gemm(queue, op, backend::Op::none, T(1), q_, copied, T(0), c);
       return;
     }
     if (plan_.expert.small)
-      apply_small(queue_, backend::ApplySmall<B, T>{v_, householder_.tau, c, op});
+      apply_small(queue, backend::ApplySmall<B, T>{v_, householder_.tau, c, op});
     else if (plan_.algorithm == Algorithm::householder)
-      apply_householder(queue_, whole_panels_, v_, t_, op, c, householder_);
+      apply_householder(queue, whole_panels_, v_, t_, op, c, householder_);
     else if (plan_.algorithm == Algorithm::blocked)
-      apply_blocked_columns(queue_, op, c, false);
+      apply_blocked_columns(queue, op, c, false);
     else
-      dense::apply(queue_, implicit(), op, c);
+      dense::apply(queue, implicit(), op, c);
   }
 
   /// tau of every reflector, in any order: T's diagonals. For the determinant's sign.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Q as an ordered list of batched stages: Q = S_1 S_2 ... S_k, each stage a level of a panel's tree
+// Q as an ordered list of batched steps: Q = S_1 S_2 ... S_k, each step a level of a panel's tree
 // with its reflectors stored in the factored matrix and its T factors beside it. One routine applies them.
 #pragma once
 

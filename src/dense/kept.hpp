@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call makes for itself and would make again if it were repeated (svd, least_squares): a context keeps the
-// factorizations and the memory of the last few, so that a loop of such calls allocates little but its results, and
-// factorizations become recordings as those of one QR object do (repeated.hpp). Bits are the same either way.
+// workspaces of the last few, so that a loop of such calls allocates little but its results, and factorizations become
+// recordings as those of one QR object do (repeated.hpp). Bits are the same either way.
 //
-// Bounded: the `most` things used last, together at most so many bytes of workspace. They go with the context, and as
-// soon as an allocation would fail without (vocabulary/reserve.hpp). What a call has taken nobody else can take; what
-// it has not put back when it fails goes.
+// Bounded: the `most` things used last, together at most `limit_bytes`. They are freed with the context, on demand, and
+// when an allocation would otherwise fail (vocabulary/reserve.hpp). A call takes a thing out and puts it back when it
+// has succeeded; after a failure the thing is freed.
 #pragma once
 
 #include <iterator>
@@ -16,24 +16,25 @@
 #include <typeinfo>
 #include <utility>
 
-#include "dense/factorization.hpp"
+#include <qrane/qr.hpp>
+
 #include "vocabulary/reserve.hpp"
 
 namespace qrane::dense {
 
+/// What tells apart two things of one type.
+struct KeptKey {
+  Index rows = 0, cols = 0, rhs_cols = 0;
+  Algorithm algorithm = Algorithm::automatic;
+  bool operator==(const KeptKey&) const = default;
+};
+
 template <class B>
 class Kept final : public backend::Reserve {
-  struct Key {
-    Index rows = 0, cols = 0;
-    Algorithm algorithm = Algorithm::automatic;
-    QForm q = QForm::none;
-    bool operator==(const Key&) const = default;
-  };
-
  public:
   using Queue = typename B::Queue;
 
-  Kept(Queue queue, Index most_bytes) : queue_(std::move(queue)), most_bytes_(most_bytes) { join(); }
+  Kept(Queue queue, Index limit_bytes) : queue_(std::move(queue)), limit_bytes_(limit_bytes) { join(); }
   ~Kept() {
     leave();
     (void)give_back();
@@ -46,40 +47,38 @@ class Kept final : public backend::Reserve {
     Thing& operator*() const { return *thing_; }
     Thing* operator->() const { return thing_.get(); }
     /// At the end of a call that went well; queued work may still be using the thing.
-    void keep() { kept_->put({typeid(Thing), key_, std::move(thing_), bytes_}); }
+    void keep() {
+      const Index bytes = thing_->bytes();
+      kept_->put({typeid(Thing), key_, std::move(thing_), bytes});
+    }
 
    private:
     friend Kept;
-    Lease(Kept& kept, const auto& key, std::shared_ptr<Thing> thing, Index bytes)
-        : kept_(&kept), key_(key), thing_(std::move(thing)), bytes_(bytes) {}
+    Lease(Kept& kept, const KeptKey& key, std::shared_ptr<Thing> thing)
+        : kept_(&kept), key_(key), thing_(std::move(thing)) {}
     Kept* kept_;
-    Key key_;
+    KeptKey key_;
     std::shared_ptr<Thing> thing_;
-    Index bytes_;
   };
 
-  /// A factorization of the plan for this shape and these wishes, of which algorithm and q count alone.
-  template <class T>
-  Lease<Factorization<B, T>> factorization(Queue& queue, const plan::DeviceProfile& profile, Index rows, Index cols,
-                                           const Options& wishes) {
-    const Key key{rows, cols, wishes.algorithm, wishes.q};
-    auto f = take<Factorization<B, T>>(key);
-    if (!f) {
-      Options planned;
-      planned.algorithm = wishes.algorithm;
-      planned.q = wishes.q;
-      f = std::make_shared<Factorization<B, T>>(queue, plan::make_plan(profile, rows, cols, 1, sizeof(T), planned));
-    }
-    const Index bytes = f->plan().workspace_bytes;
-    return {*this, key, std::move(f), bytes};
+  /// The kept Thing of that key, or make(). A Thing says how much device memory it holds: bytes().
+  template <class Thing, class Make>
+  Lease<Thing> lease(const KeptKey& key, Make make) {
+    auto thing = take<Thing>(key);
+    if (!thing) thing = std::make_shared<Thing>(make());
+    return {*this, key, std::move(thing)};
   }
 
-  /// Device memory of unknown contents.
-  Lease<Buffer<B>> memory(Queue& queue, Index bytes) {
-    const Key key{bytes};
-    auto buffer = take<Buffer<B>>(key);
-    if (!buffer) buffer = std::make_shared<Buffer<B>>(queue, bytes);
-    return {*this, key, std::move(buffer), bytes};
+  Index bytes() const {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+  Index limit_bytes() const { return limit_bytes_; }
+  void set_limit(Index bytes) {
+    std::list<Item> going;  // released without the lock
+    const std::lock_guard lock(mutex_);
+    limit_bytes_ = bytes;
+    trim(going);
   }
 
   /// Also from another thread than the context's. Nothing while the queue's stream is captured: what is in use by work
@@ -98,13 +97,13 @@ class Kept final : public backend::Reserve {
 
   struct Item {
     std::type_index type;
-    Key key;
+    KeptKey key;
     std::shared_ptr<void> thing;
     Index bytes;
   };
 
   template <class Thing>
-  std::shared_ptr<Thing> take(const Key& key) {
+  std::shared_ptr<Thing> take(const KeptKey& key) {
     const std::lock_guard lock(mutex_);
     for (auto item = items_.begin(); item != items_.end(); ++item)
       if (item->type == typeid(Thing) && item->key == key) {
@@ -117,22 +116,26 @@ class Kept final : public backend::Reserve {
   }
 
   void put(Item item) {
-    if (item.bytes > most_bytes_) return;
     std::list<Item> going;  // released without the lock
     const Index bytes = item.bytes;
     const std::lock_guard lock(mutex_);
+    if (bytes > limit_bytes_) return;
     items_.push_front(std::move(item));
     bytes_ += bytes;
-    while (items_.size() > most || bytes_ > most_bytes_) {
+    trim(going);
+  }
+
+  void trim(std::list<Item>& going) {
+    while (items_.size() > most || bytes_ > limit_bytes_) {
       bytes_ -= items_.back().bytes;
       going.splice(going.end(), items_, std::prev(items_.end()));
     }
   }
 
   const Queue queue_;
-  const Index most_bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::list<Item> items_;  // the last used one first
+  Index limit_bytes_;
   Index bytes_ = 0;
 };
 

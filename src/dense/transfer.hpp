@@ -89,6 +89,20 @@ std::vector<T> packed(const T* data, Index rows, Index cols, Index ld) {
   return out;
 }
 
+/// The same memory as the transpose.
+template <class T>
+MatrixView<T> transposed(MatrixView<T> v) {
+  std::swap(v.rows, v.cols);
+  v.layout = v.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
+  return v;
+}
+
+/// Whether kernels read and write the view where it is.
+template <class B, class T>
+bool is_in_place(const MatrixView<T>& v) {
+  return is_resident<B>(v) && v.layout == Layout::column_major;
+}
+
 /// target := the matrix that `v` shows; target has v's shape.
 template <class B, class T>
 void load(typename B::Queue& queue, const MatrixView<const T>& v, const backend::DeviceMatrix<B, T>& target) {
@@ -182,10 +196,7 @@ void write_into(typename B::Queue& queue, const MatrixView<T>& out, Index rows, 
 template <class B, class T, class Function>
 void apply_to_view(typename B::Queue& queue, MatrixView<T> c, bool from_right, bool transpose, Function fn) {
   if (c.rows == 0 || c.cols == 0) return;
-  if (from_right) {
-    std::swap(c.rows, c.cols);
-    c.layout = c.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
-  }
+  if (from_right) c = dense::transposed(c);
   const auto op = from_right != transpose ? backend::Op::transpose : backend::Op::none;
   if (is_resident<B>(c) && c.layout == Layout::column_major) {
     fn(op, as_device<B>(c));
@@ -197,6 +208,33 @@ void apply_to_view(typename B::Queue& queue, MatrixView<T> c, bool from_right, b
   store<B, T>(queue, staged.matrix, c);
   queue.synchronize();
 }
+
+/// A matrix of the user's for kernels: where it is, or copied into memory that stays for the next one of its shape.
+template <class B, class T>
+class Brought {
+ public:
+  backend::DeviceMatrix<B, T> bring(typename B::Queue& queue, const MatrixView<const T>& v) {
+    if (is_in_place<B>(v)) return as_device<B>(v);
+    const Index ld = std::max<Index>(v.rows, 1);
+    if (memory_.bytes() == 0) memory_ = Buffer<B>(queue, bytes_of(ld, v.cols, 1, sizeof(T)));
+    const backend::DeviceMatrix<B, T> copy{memory_.template as<T>(), v.rows, v.cols, ld, 0, 1};
+    load<B, T>(queue, v, copy);
+    return copy;
+  }
+  Index bytes() const { return memory_.bytes(); }
+
+ private:
+  Buffer<B> memory_;
+};
+
+/// The same for one matrix.
+template <class B, class T>
+struct OnDevice {
+  Brought<B, T> memory;
+  backend::DeviceMatrix<B, T> matrix;
+
+  OnDevice(typename B::Queue& queue, const MatrixView<const T>& v) : matrix(memory.bring(queue, v)) {}
+};
 
 /// Uninitialized owned matrix in the backend's memory.
 template <class B, class T>

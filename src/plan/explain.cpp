@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plan/cost.hpp"
+#include "plan/names.hpp"
 #include "plan/plan.hpp"
 
 namespace qrane {
@@ -30,30 +31,15 @@ constexpr std::array<std::pair<Stage, const char*>, 5> stage_names{{{Stage::plan
                                                                     {Stage::sketch, "sketch"},
                                                                     {Stage::tree, "tree"}}};
 
-template <class Names, class Value>
-const char* name_of(const Names& names, Value value) {
-  for (const auto& [v, name] : names)
-    if (v == value) return name;
-  return "unknown";
-}
-
-template <class Names>
-auto value_of(const Names& names, const std::string& text, const char* what) {
-  std::string known;
-  for (const auto& [v, name] : names) {
-    if (text == name) return v;
-    known += std::string(known.empty() ? "" : ", ") + name;
-  }
-  throw Error(ErrorCode::invalid_argument, detail::concat("unknown ", what, " '", text, "'; known are ", known));
-}
-
 }  // namespace
 
-const char* to_string(Algorithm algorithm) { return name_of(algorithm_names, algorithm); }
-const char* to_string(QForm form) { return name_of(form_names, form); }
-const char* to_string(Stage stage) { return name_of(stage_names, stage); }
-Algorithm algorithm_from_string(const std::string& name) { return value_of(algorithm_names, name, "algorithm"); }
-QForm q_form_from_string(const std::string& name) { return value_of(form_names, name, "form of Q"); }
+const char* to_string(Algorithm algorithm) { return detail::name_of(algorithm_names, algorithm); }
+const char* to_string(QForm form) { return detail::name_of(form_names, form); }
+const char* to_string(Stage stage) { return detail::name_of(stage_names, stage); }
+Algorithm algorithm_from_string(const std::string& name) {
+  return detail::value_of(algorithm_names, name, "algorithm");
+}
+QForm q_form_from_string(const std::string& name) { return detail::value_of(form_names, name, "form of Q"); }
 
 std::string Plan::explain() const {
   std::ostringstream out;

@@ -14,10 +14,17 @@ namespace {
 
 /// The power of two that brings a column whose squares could overflow or underflow to about 1; 0 means "leave".
 template <class T>
-int scaling_exponent(double largest) {
+int safe_exponent(double largest) {
   constexpr double large = sizeof(T) == 4 ? 1e15 : 1e140, small = sizeof(T) == 4 ? 1e-6 : 1e-100;
   const bool scale = std::isfinite(largest) && largest > 0 && (largest > large || largest < small);
   return scale ? -std::ilogb(largest) : 0;
+}
+
+/// (m + n) eps nears 1 in float, where columns are scaled to length 1 and each is measured against its own.
+template <class T>
+double default_tolerance(Index lines) {
+  const double n = static_cast<double>(lines);
+  return 20 * (sizeof(T) == 4 ? std::sqrt(n) : n) * std::numeric_limits<T>::epsilon();
 }
 
 }  // namespace
@@ -58,51 +65,66 @@ bool Factors<T>::prepare_values(const T* user_values) {
   rank_ = 0;
   gather_values(s, user_values, values_.data());
   for (ColumnSize& size : column_sizes_) size = {};
-  const auto each = [&](auto visit) {  // visit(value, column)
-    s.for_each_row([&](Index, Index first, Index last, auto column) {
-      for (Index p = first; p < last; ++p) visit(values_[p], column(p));
-    });
-  };
-  each([&](T value, Index k) {
+  for_each_value([&](T value, Index k) {
     const double v = static_cast<double>(value);
     ColumnSize& size = column_sizes_[k];
     size.largest = std::max(size.largest, std::abs(v));
-    size.squares += v * v;  // good where the column needs no scaling
+    size.squares += v * v;  // good where the column needs no scaling, and in float
   });
-  exponents_.clear();
-  double largest_squares = 0;
-  for (Index k = 0; k < s.cols; ++k) {
-    ColumnSize& size = column_sizes_[k];
-    const int e = scaling_exponent<T>(size.largest);
-    if (e == 0) {
-      largest_squares = std::max(largest_squares, size.squares);
-      continue;
-    }
-    if (exponents_.empty()) exponents_.assign(s.cols, 0);
-    exponents_[k] = e;
-    size.squares = 0;
-  }
-  double largest = std::sqrt(largest_squares);  // norm of a column
-  if (!exponents_.empty()) {
-    each([&](T& value, Index k) {
-      const int e = exponents_[k];
-      if (e == 0) return;
-      value = std::ldexp(value, e);
-      column_sizes_[k].squares += static_cast<double>(value) * static_cast<double>(value);
+  const Index lines = s.rows + s.cols;
+  if (scaled_tolerance()) {
+    double longest = 0;
+    for (const ColumnSize& size : column_sizes_)
+      if (std::isfinite(size.squares)) longest = std::max(longest, size.squares);
+    longest = std::sqrt(longest);
+    const double zero = default_tolerance<double>(lines) * longest;  // what double drops stays negligible
+    scale_columns([&](const ColumnSize& size) {
+      const double norm = std::sqrt(size.squares);
+      if (!std::isfinite(norm) || longest == 0) return 0;
+      return -std::ilogb(norm > zero ? norm : longest);
     });
-    for (Index k = 0; k < s.cols; ++k)
-      if (exponents_[k] != 0)
-        largest = std::max(largest, std::ldexp(std::sqrt(column_sizes_[k].squares), -exponents_[k]));
+    tolerance_ = default_tolerance<T>(lines);
+    return singletons_fit();
   }
-  const double eps = std::numeric_limits<T>::epsilon();
+  scale_columns([](const ColumnSize& size) { return safe_exponent<T>(size.largest); });
+  double longest = 0;
+  for (Index k = 0; k < s.cols; ++k)
+    longest =
+        std::max(longest, std::ldexp(std::sqrt(column_sizes_[k].squares), exponents_.empty() ? 0 : -exponents_[k]));
   tolerance_ = options_.tolerance;
-  if (tolerance_ < 0) {
-    const double lines = static_cast<double>(s.rows + s.cols);
-    const double growth = sizeof(T) == 4 ? std::sqrt(lines) : lines;
-    tolerance_ = std::min(20 * growth * eps * largest, std::numeric_limits<double>::max());
-  }
+  if (tolerance_ < 0) tolerance_ = std::min(default_tolerance<T>(lines) * longest, std::numeric_limits<double>::max());
   if (!options_.detect_rank) tolerance_ = -1;
   return singletons_fit();
+}
+
+/// visit(value, column)
+template <class T>
+template <class Visit>
+void Factors<T>::for_each_value(Visit visit) {
+  symbolic_->for_each_row([&](Index, Index first, Index last, auto column) {
+    for (Index p = first; p < last; ++p) visit(values_[p], column(p));
+  });
+}
+
+/// Multiplies columns by 2^exponent_of(size); their sums of squares are those of the scaled ones.
+template <class T>
+template <class Exponent>
+void Factors<T>::scale_columns(Exponent exponent_of) {
+  exponents_.clear();
+  for (Index k = 0; k < symbolic_->cols; ++k) {
+    const int e = exponent_of(column_sizes_[k]);
+    if (e == 0) continue;
+    if (exponents_.empty()) exponents_.assign(symbolic_->cols, 0);
+    exponents_[k] = e;
+    column_sizes_[k].squares = 0;
+  }
+  if (exponents_.empty()) return;
+  for_each_value([&](T& value, Index k) {
+    const int e = exponents_[k];
+    if (e == 0) return;
+    value = std::ldexp(value, e);
+    column_sizes_[k].squares += static_cast<double>(value) * static_cast<double>(value);
+  });
 }
 
 /// Singletons' pivots are the first entries of their rows.
@@ -112,7 +134,8 @@ bool Factors<T>::singletons_fit() const {
   const Symbolic& s = *symbolic_;
   for (Index k = 0; k < s.singletons; ++k) {
     const double pivot = std::abs(static_cast<double>(values_[s.row_begin[k]]));
-    if (std::ldexp(pivot, exponents_.empty() ? 0 : -exponents_[k]) <= tolerance_) return false;
+    const int e = exponents_.empty() || scaled_tolerance() ? 0 : -exponents_[k];
+    if (std::ldexp(pivot, e) <= tolerance_) return false;
   }
   return true;
 }

@@ -25,7 +25,7 @@ namespace qrane::sparse {
 using backend::Op;
 
 struct NumericOptions {
-  double tolerance = -1;    ///< columns are dropped at or below; < 0: the default (sparse_qr.hpp)
+  double tolerance = -1;    ///< columns are dropped at or below; < 0: the default (FactorOptions::absolute_tolerance)
   bool detect_rank = true;  ///< false: nothing is dropped
   bool keep_q = true;
   Index memory_limit_bytes = 0;
@@ -88,6 +88,8 @@ class Factors {
   const Symbolic& symbolic() const { return *symbolic_; }
   const NumericOptions& options() const { return options_; }
   double tolerance() const { return tolerance_; }
+  /// Whether tolerance() is for columns as they are scaled, to norms from 1 to 2; else it is for the user's.
+  bool scaled_tolerance() const { return sizeof(T) == 4 && options_.tolerance < 0 && options_.detect_rank; }
   Index rank() const { return rank_; }
   double dropped_norm() const;
   /// Rows of R before front f's; singletons come first. One more than fronts.
@@ -124,8 +126,8 @@ class Factors {
  protected:
   Factors(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options);
 
-  /// S's values, its columns scaled where squares would leave the range, and the tolerance; whether singletons' pivots
-  /// are above it.
+  /// S's values, their columns scaled, to length 1 where each is measured against its own, else where squares would
+  /// leave the range; and the tolerance. Whether singletons' pivots are above it.
   bool prepare_values(const T* user_values);
   /// Makes the panels of Q available on the host.
   virtual void fetch_q() {}
@@ -145,6 +147,10 @@ class Factors {
   struct ColumnSize {
     double largest = 0, squares = 0;
   };
+  template <class Visit>
+  void for_each_value(Visit visit);
+  template <class Exponent>
+  void scale_columns(Exponent exponent_of);
   bool singletons_fit() const;
   std::vector<Index> positions() const;
   template <class Visit>

@@ -58,11 +58,11 @@ double device_seconds(const Symbolic& symbolic, const tuning::SparseTuning& tuni
 double cpu_seconds(const Symbolic& symbolic, const tuning::SparseTuning& tuning, int threads, int scalar_bytes) {
   double work = 0;
   for (const Front& front : symbolic.fronts) work += front_work(front);
-  const double chain = heaviest_path(symbolic, front_work);
+  const double path = heaviest_path(symbolic, front_work);
   const int useful = useful_threads(symbolic, threads);
   const double together = std::pow(useful, tuning.threads_power);
   const double numbers = static_cast<double>(symbolic.facts.front_entries) * tuning.core_element_seconds +
-                         work / (tuning.core_flops * together) + chain / tuning.chain_flops;
+                         work / (tuning.core_flops * together) + path / tuning.chain_flops;
   return tuning.cpu_start_seconds + (useful - 1) * tuning.thread_seconds +
          static_cast<double>(symbolic.facts.entries) * tuning.core_entry_seconds +
          static_cast<double>(symbolic.facts.fronts) * tuning.core_front_seconds / together +

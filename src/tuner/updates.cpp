@@ -12,7 +12,7 @@
 
 #include "api/engine.hpp"
 #include "tuner/search.hpp"
-#include "update/cost.hpp"
+#include "update/choice/cost.hpp"
 
 namespace qrane::tuning {
 

@@ -170,7 +170,7 @@ constexpr SolveTuning solve_defaults(Backend backend) {
   return {.launch_seconds = backend == Backend::cuda ? 6e-6 : 3e-5};
 }
 
-/// What update/cost.hpp predicts times from: rates and latencies of a device.
+/// What update/choice/cost.hpp predicts times from: rates and latencies of a device.
 struct UpdateTuning {
   int gemm_gflops;          // large products
   int copy_gbytes;          // GB/s, read and written

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "dense/batch_io.hpp"
-#include "update/request.hpp"
-#include "update/rows_without_q.hpp"
+#include "update/choice/request.hpp"
+#include "update/no_q/rows.hpp"
 #include "vocabulary/updates.hpp"
 
 namespace qrane::update {

@@ -8,8 +8,8 @@
 // Golub, Van Loan, "Matrix Computations" (4th edition), section 6.5.1, where p = 1 and the windows are rotations.
 #pragma once
 
-#include "update/complement.hpp"
-#include "update/sweep.hpp"
+#include "update/chains/sweep.hpp"
+#include "update/thin_q/complement.hpp"
 
 namespace qrane::update {
 

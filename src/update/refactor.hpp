@@ -4,8 +4,8 @@
 #pragma once
 
 #include "dense/solve/least_squares.hpp"
-#include "update/request.hpp"
-#include "update/rows.hpp"
+#include "update/choice/request.hpp"
+#include "update/thin_q/rows.hpp"
 
 namespace qrane::update {
 

@@ -9,14 +9,14 @@
 
 #include "dense/solve/consume.hpp"
 #include "dense/solve/least_squares.hpp"
-#include "update/cholesky.hpp"
-#include "update/columns.hpp"
-#include "update/columns_without_q.hpp"
+#include "update/choice/request.hpp"
 #include "update/drift.hpp"
+#include "update/no_q/columns.hpp"
+#include "update/no_q/rows.hpp"
 #include "update/rank_k.hpp"
 #include "update/refactor.hpp"
-#include "update/request.hpp"
-#include "update/rows_without_q.hpp"
+#include "update/thin_q/cholesky.hpp"
+#include "update/thin_q/columns.hpp"
 
 namespace qrane::update {
 

@@ -80,6 +80,7 @@ struct Fronts {
   std::int64_t rhs_ld = 0;
   double tolerance = -1;               // a pivotal column whose remaining norm is at most this is dropped; < 0: none is
   Pointer<double> device_tolerance{};  // where it is instead, unless null; for queues that record their work
+  std::int32_t scaled_tolerance = 0;   // 1: it is for the columns of S as they are scaled; 0: for the user's
 
   // constant for a plan
   Pointer<FrontShape> shapes{};
@@ -169,9 +170,9 @@ inline constexpr std::int32_t front_update_blocks = 16;
 //       Panel k of fronts whose columns have been updated by all panels before; columns left to right as in
 //       sparse/host/front_qr.hpp: column j has height h = min(rows, max(stair[j], row + 1)), where row is the next
 //       pivot row. A pivotal column (j < pivots) with tolerance >= 0 whose norm over rows row .. h-1, times
-//       2^-exponent, is at most tolerance is dropped: pivot -1, its rows from `row` on become zero, dropped += norm^2,
-//       the next column takes its row. Writes V, corner, T, pivot, panels; position := row after the panel; r_rows +=
-//       live pivotal columns.
+//       2^-exponent unless scaled_tolerance, is at most tolerance is dropped: pivot -1, its rows from `row` on become
+//       zero, dropped += (norm 2^-exponent)^2, the next column takes its row. Writes V, corner, T, pivot, panels;
+//       position := row after the panel; r_rows += live pivotal columns.
 //   update_fronts(f, FrontTasks<B, FrontUpdateTask>)
 //       C := (I - V Tᵀ Vᵀ) C = Q^T C for rows first_row .. first_row+height-1 of the given columns. Columns of one
 //       task: at most Limits::front_update_cols.

@@ -18,7 +18,7 @@
 
 namespace qrane::backend {
 
-/// One block of one stage: rows of one matrix of the batch that are factored, or transformed, together.
+/// One block of one level: rows of one matrix of the batch that are factored, or transformed, together.
 ///
 ///   factor / apply_qt_h          rows row .. row+rows-1 of the matrix, contiguous
 ///

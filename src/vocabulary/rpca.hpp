@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Robust PCA (rpca/robust_pca.hpp): element-wise passes over the data, and the stopping test on the device.
+// Robust PCA (rpca/iteration.hpp): element-wise passes over the data, and the stopping test on the device.
 //
 //   robust_pca_pass(queue, pass, scratch)      every backend has it
 //

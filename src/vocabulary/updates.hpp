@@ -2,7 +2,7 @@
 // Updates of factorizations: chains of orthogonal blocks applied to Q, rows in and out of R, batches.
 //
 // Limits say how far a backend reaches: max_sweep_carry and max_sweep_block for sweep and wide_sweep, max_update_cols
-// and max_update_rows for update_rows. Beyond that update/sweep.hpp and update/rows_without_q.hpp do the same by
+// and max_update_rows for update_rows. Beyond that update/chains/sweep.hpp and update/no_q/rows.hpp do the same by
 // products.
 #pragma once
 

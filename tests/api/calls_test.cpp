@@ -109,11 +109,37 @@ TEST(Calls, MembersTakeEveryMatrix) {
   EXPECT_EQ(gap(q, f.q()), 0);
   EXPECT_EQ(f.rank().rank, n);
   EXPECT_GT(f.condition(), 1);
-  EXPECT_EQ(f.range_basis().cols(), n);
-  EXPECT_EQ(f.null_space_basis().cols(), 0);
-  EXPECT_EQ(qr(context(), some(n, n)).determinant().sign * qr(context(), some(n, n)).determinant().sign, 1);
+  EXPECT_EQ(range_basis(f).cols(), n);
+  EXPECT_EQ(null_space_basis(f).cols(), 0);
+  EXPECT_EQ(determinant(qr(context(), some(n, n))).sign * determinant(qr(context(), some(n, n))).sign, 1);
   Matrix<double> place = some(m, n);
   EXPECT_LT(gap(qr_in_place(context(), place).r(), f.r()), 1e-13);
+}
+
+TEST(Calls, PlansTakeEveryMatrix) {
+  Matrix<double> a = some(m, n), b = some(m, 1, 0.5);
+  SvdPlan<double> decompose(context(), m, n);
+  LeastSquaresPlan<double> solve(context(), m, n);
+  EXPECT_GT(decompose.workspace_bytes() + solve.workspace_bytes(), 0);
+  EXPECT_TRUE(decompose.on_device());
+  const std::vector<double> right(b.data(), b.data() + m);
+  std::vector<double> s(n), x(n);
+  Matrix<double> u = Matrix<double>::host(m, n), vt = Matrix<double>::host(n, n);
+  const auto svd_of_a = svd(context(), a);
+  const auto solved = least_squares(context(), a, b);
+  with_each(a, [&](auto&& matrix) {
+    decompose.execute(matrix, s, u, vt.view());
+    decompose.finish();
+    solve.execute(matrix, right, std::span(x));
+    EXPECT_EQ(solve.finish().rank, n);
+    EXPECT_EQ(s[0], svd_of_a.s(0, 0));
+    EXPECT_EQ(gap(u, svd_of_a.u), 0);
+    EXPECT_EQ(x[1], solved.x(1, 0));
+  });
+  context().set_cache_limit(context().cache_limit());
+  EXPECT_GT(context().cached_bytes(), 0);
+  context().clear_cache();
+  EXPECT_EQ(context().cached_bytes(), 0);
 }
 
 TEST(Calls, RowMajorData) {

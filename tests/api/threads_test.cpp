@@ -125,7 +125,7 @@ TYPED_TEST(Threads, CallbacksThatThrowLeaveTheContextUsable) {
     EXPECT_THROW((void)robust_pca<double>(context, a.view(), stops), std::domain_error);
     const Triplets sparse_a = random_sparse(400, 150, 0.05, 3);
     const sparse::Analysis analysis = sparse::analyze(context, sparse_a.view());
-    sparse::FactorOptions<double> options;
+    sparse::FactorOptions options;
     options.on_progress = [](double, double) { throw std::domain_error("enough"); };
     EXPECT_THROW((void)analysis.factor(sparse_a.view(), options), std::domain_error);
     (void)analysis.factor(sparse_a.view());

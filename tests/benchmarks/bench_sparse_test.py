@@ -38,8 +38,7 @@ class SparseSuite(bench_support.Suite):
                     self.assertEqual(each["backend"], "cpu")
                     for phase in ("numeric", "refactor", "solve"):
                         self.assertGreater(each[phase]["median_ms"], 0)
-                        # long runs have fewer samples, and on a busy machine the largest matrix is one
-                        self.assertGreaterEqual(len(each[phase]["samples_ms"]), 1 if case["name"] == "ch6-6-b3" else 5)
+                        self.assertGreaterEqual(len(each[phase]["samples_ms"]), 5)
                     self.assertGreater(each["peak_bytes"], 0)
                 double = next(r for r in case["runs"] if r["precision"] == "f64")
                 self.assertEqual(case["median_ms"], double["numeric"]["median_ms"])

@@ -13,7 +13,7 @@ if(Python3_Interpreter_FOUND)  # what documents say, against the results and the
   add_test(NAME report_test
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/benchmarks/report_test.py
       ${PROJECT_SOURCE_DIR}/benchmarks/report)
-  set_tests_properties(docs_figures docs_paths report_test PROPERTIES TIMEOUT 60 LABELS docs)
+  set_tests_properties(docs_figures docs_paths report_test PROPERTIES TIMEOUT 180 LABELS docs)
 endif()
 if(TARGET qrane_command AND TARGET qrane_bench)
   if(Python3_Interpreter_FOUND)

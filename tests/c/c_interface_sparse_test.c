@@ -136,14 +136,14 @@ static void test_storages(qrane_context* context) {
     qrane_sparse_solution info = QRANE_SPARSE_SOLUTION_INIT;
     int64_t order[N], seen[N] = {0};
     EXPECT(a.entries == ENTRIES);
-    OK(qrane_sparse_analyze(context, &a, NULL, &analysis));
+    OK(qrane_sparse_analyze(context, &a, NULL, NULL, &analysis));
     OK(qrane_sparse_analysis_facts(analysis, &facts));
     EXPECT(facts.rows == M && facts.cols == N && facts.entries == ENTRIES && facts.rank_bound == N);
     EXPECT(facts.ordering != QRANE_ORDERING_AUTOMATIC && facts.fronts > 0 && facts.flops > 0);
     OK(qrane_sparse_ordering(analysis, order, N));
     for (p = 0; p < N; ++p) ++seen[order[p]];
     for (p = 0; p < N; ++p) EXPECT(seen[p] == 1);
-    OK(qrane_sparse_factor_d(analysis, k % 3 == 0 ? column_values : values, ENTRIES, NULL, &f));
+    OK(qrane_sparse_factor_d(analysis, k % 3 == 0 ? column_values : values, ENTRIES, NULL, NULL, &f));
     qrane_sparse_analysis_destroy(analysis); /* the factorization keeps what it needs */
     EXPECT(gram_gap(f) < 1e-12);
     OK(qrane_sparse_solve_d(f, &rhs, &out, &info, norms));
@@ -168,13 +168,12 @@ static void test_uses(qrane_context* context) {
   qrane_matrix_d out = qrane_host_d(x, N, NRHS, N), kept = qrane_host_d(c, M, NRHS, M);
   qrane_matrix_s rhs_s = qrane_host_s(b_s, M, 1, M), out_s = qrane_host_s(x_s, N, 1, N);
   int i, j, k;
-  OK(qrane_sparse_analyze(context, &a, NULL, &analysis));
+  OK(qrane_sparse_analyze(context, &a, NULL, NULL, &analysis));
 
   options.discard_q = 1;
-  options.rhs = &rhs;
   options.progress = progress;
   options.user = &share;
-  OK(qrane_sparse_factor_d(analysis, values, ENTRIES, &options, &f));
+  OK(qrane_sparse_factor_d(analysis, values, ENTRIES, &rhs, &options, &f));
   EXPECT(calls > 0 && share == 1.0);
   make_dense(values);
   OK(qrane_sparse_solve_d(f, NULL, &out, NULL, NULL));
@@ -194,14 +193,14 @@ static void test_uses(qrane_context* context) {
   for (k = QRANE_PROCESSOR_CPU; k <= QRANE_PROCESSOR_DEVICE; ++k) {
     options.processor = k;
     last_done = 0;
-    OK(qrane_sparse_factor_d(analysis, others, ENTRIES, &options, &f));
+    OK(qrane_sparse_factor_d(analysis, others, ENTRIES, NULL, &options, &f));
     EXPECT(gram_gap(f) < 1e-12);
     OK(qrane_sparse_factor_facts(f, &facts));
     EXPECT(facts.on_device == (k == QRANE_PROCESSOR_DEVICE));
     qrane_sparse_factor_destroy(f);
   }
 
-  OK(qrane_sparse_factor_d(analysis, values, ENTRIES, NULL, &f));
+  OK(qrane_sparse_factor_d(analysis, values, ENTRIES, NULL, NULL, &f));
   make_dense(values);
   memcpy(c, b, sizeof c);
   OK(qrane_sparse_apply_d(f, 1, &kept));
@@ -222,7 +221,7 @@ static void test_uses(qrane_context* context) {
   EXPECT(gap < 1e-12);
 
   for (i = 0; i < M; ++i) b_s[i] = (float)b[i];
-  OK(qrane_sparse_factor_s(analysis, values_s, ENTRIES, NULL, &single));
+  OK(qrane_sparse_factor_s(analysis, values_s, ENTRIES, NULL, NULL, &single));
   OK(qrane_sparse_solve_s(single, &rhs_s, &out_s, NULL, NULL));
   OK(qrane_sparse_solve_d(f, &rhs, &out, NULL, NULL));
   for (j = 0; j < N; ++j) EXPECT(fabs(x_s[j] - x[j]) < 1e-4);
@@ -255,37 +254,37 @@ static void test_bad_input(qrane_context* context) {
   int64_t pointers[N + 1], indices[N];
   qrane_matrix_d out = qrane_host_d(x, N, 1, N), rhs = qrane_host_d(b, M - 1, 1, M);
   const int64_t saved = cols[7];
-  FAILS(QRANE_INVALID_ARGUMENT, "context is null", qrane_sparse_analyze(NULL, &a, NULL, &analysis));
-  FAILS(QRANE_INVALID_ARGUMENT, "pattern is null", qrane_sparse_analyze(context, NULL, NULL, &analysis));
-  FAILS(QRANE_INVALID_ARGUMENT, "analysis is null", qrane_sparse_analyze(context, &a, NULL, NULL));
+  FAILS(QRANE_INVALID_ARGUMENT, "context is null", qrane_sparse_analyze(NULL, &a, NULL, NULL, &analysis));
+  FAILS(QRANE_INVALID_ARGUMENT, "pattern is null", qrane_sparse_analyze(context, NULL, NULL, NULL, &analysis));
+  FAILS(QRANE_INVALID_ARGUMENT, "analysis is null", qrane_sparse_analyze(context, &a, NULL, NULL, NULL));
   bad.storage = 3;
-  FAILS(QRANE_INVALID_ARGUMENT, "storage is 3", qrane_sparse_analyze(context, &bad, NULL, &analysis));
+  FAILS(QRANE_INVALID_ARGUMENT, "storage is 3", qrane_sparse_analyze(context, &bad, NULL, NULL, &analysis));
   bad = a;
   bad.index_bytes = 2;
-  FAILS(QRANE_INVALID_ARGUMENT, "index_bytes is 2", qrane_sparse_analyze(context, &bad, NULL, &analysis));
+  FAILS(QRANE_INVALID_ARGUMENT, "index_bytes is 2", qrane_sparse_analyze(context, &bad, NULL, NULL, &analysis));
   cols[7] = N;
-  FAILS(QRANE_INVALID_ARGUMENT, "12", qrane_sparse_analyze(context, &a, NULL, &analysis));
+  FAILS(QRANE_INVALID_ARGUMENT, "12", qrane_sparse_analyze(context, &a, NULL, NULL, &analysis));
   cols[7] = saved;
   order.ordering = QRANE_ORDERING_GIVEN;
-  FAILS(QRANE_INVALID_ARGUMENT, "permutation", qrane_sparse_analyze(context, &a, &order, &analysis));
+  FAILS(QRANE_INVALID_ARGUMENT, "permutation", qrane_sparse_analyze(context, &a, NULL, &order, &analysis));
   order.ordering = 6;
-  FAILS(QRANE_INVALID_ARGUMENT, "ordering is 6", qrane_sparse_analyze(context, &a, &order, &analysis));
+  FAILS(QRANE_INVALID_ARGUMENT, "ordering is 6", qrane_sparse_analyze(context, &a, NULL, &order, &analysis));
   EXPECT(analysis == NULL);
-  OK(qrane_sparse_analyze(context, &a, NULL, &analysis));
-  FAILS(QRANE_INVALID_ARGUMENT, "count is 1", qrane_sparse_factor_d(analysis, values, 1, NULL, &f));
-  FAILS(QRANE_INVALID_ARGUMENT, "values is null", qrane_sparse_factor_d(analysis, NULL, ENTRIES, NULL, &f));
-  FAILS(QRANE_INVALID_ARGUMENT, "analysis is null", qrane_sparse_factor_d(NULL, values, ENTRIES, NULL, &f));
+  OK(qrane_sparse_analyze(context, &a, NULL, NULL, &analysis));
+  FAILS(QRANE_INVALID_ARGUMENT, "count is 1", qrane_sparse_factor_d(analysis, values, 1, NULL, NULL, &f));
+  FAILS(QRANE_INVALID_ARGUMENT, "values is null", qrane_sparse_factor_d(analysis, NULL, ENTRIES, NULL, NULL, &f));
+  FAILS(QRANE_INVALID_ARGUMENT, "analysis is null", qrane_sparse_factor_d(NULL, values, ENTRIES, NULL, NULL, &f));
   options.processor = 3;
-  FAILS(QRANE_INVALID_ARGUMENT, "processor is 3", qrane_sparse_factor_d(analysis, values, ENTRIES, &options, &f));
+  FAILS(QRANE_INVALID_ARGUMENT, "processor is 3", qrane_sparse_factor_d(analysis, values, ENTRIES, NULL, &options, &f));
   options.processor = QRANE_PROCESSOR_AUTOMATIC;
   options.check_finite = 1;
   others[5] = NAN;
-  FAILS(QRANE_NOT_FINITE, "entry 5", qrane_sparse_factor_d(analysis, others, ENTRIES, &options, &f));
+  FAILS(QRANE_NOT_FINITE, "entry 5", qrane_sparse_factor_d(analysis, others, ENTRIES, NULL, &options, &f));
   memset(others, 0, sizeof others);
   options.refuse_deficient = 1;
-  FAILS(QRANE_RANK_DEFICIENT, "rank 0 of 12", qrane_sparse_factor_d(analysis, others, ENTRIES, &options, &f));
+  FAILS(QRANE_RANK_DEFICIENT, "rank 0 of 12", qrane_sparse_factor_d(analysis, others, ENTRIES, NULL, &options, &f));
   EXPECT(f == NULL);
-  OK(qrane_sparse_factor_d(analysis, values, ENTRIES, NULL, &f));
+  OK(qrane_sparse_factor_d(analysis, values, ENTRIES, NULL, NULL, &f));
   FAILS(QRANE_INVALID_ARGUMENT, "39 rows", qrane_sparse_solve_d(f, &rhs, &out, NULL, NULL));
   FAILS(QRANE_UNAVAILABLE, "rhs", qrane_sparse_solve_d(f, NULL, &out, NULL, NULL));
   FAILS(QRANE_INVALID_ARGUMENT, "capacity is 1", qrane_sparse_r_d(f, pointers, indices, r_values, 1));

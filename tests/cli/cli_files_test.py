@@ -12,11 +12,12 @@ import shutil
 import signal
 import subprocess
 import time
+import unittest
 
 import numpy as np
 
 import cli_support
-from cli_support import QRANE, CliCase
+from cli_support import QRANE, SANITIZED, CliCase
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 
@@ -84,7 +85,8 @@ class BadFiles(CliCase):
     """What fuzzers found. Nothing takes long, nothing takes much memory."""
 
     def limited(self, *args, env=None):
-        limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (6 << 30, 6 << 30))
+        limit = None if SANITIZED else lambda: resource.setrlimit(resource.RLIMIT_DATA, (6 << 30, 6 << 30))
+        env = {**(env or os.environ), "ASAN_OPTIONS": "hard_rss_limit_mb=6144"}
         start = time.monotonic()
         done = subprocess.run([QRANE, *map(str, args), "--backend", "cpu"], cwd=self.dir, capture_output=True,
                               text=True,
@@ -250,6 +252,7 @@ class Failures(CliCase):
             self.good("solve", "a.npy", "a.npy", *flags, env={**os.environ, **env})
         self.bad("qr", "a.npy", "--threads", "-2", words=["--threads", "-2"])
 
+    @unittest.skipIf(SANITIZED, "sanitizers need all of the address space")
     def test_an_address_space_limit_ends_with_words(self):
         for kib in (150000, 200000, 300000, 500000, 1000000):
             limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (kib << 10, kib << 10))
@@ -263,6 +266,7 @@ class Failures(CliCase):
                     self.assertTrue(done.stderr.startswith("qrane: "), done.stderr)
                     self.assertIn("memory", done.stderr)
 
+    @unittest.skipIf(SANITIZED, "sanitizers must be loaded first")
     def test_openblas_on_the_wrong_core(self):
         library = os.environ.get("QRANE_TEST_OTHER_CORE")
         said = self.json_of("info", {})

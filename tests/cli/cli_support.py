@@ -18,6 +18,10 @@ except ImportError:
 QRANE = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else sys.exit("usage: TEST.py PATH-OF-QRANE [SUITE ...]")
 
 
+# The program was built with sanitizers, which need all of the address space and must be loaded first.
+SANITIZED = bool(os.environ.get("QRANE_TEST_SANITIZED"))
+
+
 class CliCase(unittest.TestCase):
     """Each test works in an empty directory of its own."""
 

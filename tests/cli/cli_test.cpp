@@ -18,7 +18,7 @@
 #include <cli/flops_bar.hpp>
 #include <cli/measures.hpp>
 #include <cli/suggest.hpp>
-#include <io/image.hpp>
+#include <io/images/image.hpp>
 
 #include "cpu/queue/blas_core.hpp"
 
@@ -68,13 +68,10 @@ TEST(Windows, ThatOverlapShareTheirFirstFrames) {
 }
 
 TEST(Words, NearestOfThoseKnown) {
-  EXPECT_EQ(edit_distance("sparse", "sparse"), 0);
-  EXPECT_EQ(edit_distance("sprase", "sparse"), 1);
-  EXPECT_EQ(edit_distance("", "abc"), 3);
-  EXPECT_EQ(nearest("--sprase", {"--sparse", "--dense"}), "--sparse");
-  EXPECT_EQ(nearest("--prec", {"--pivot", "--precision"}), "--precision");
-  EXPECT_EQ(nearest("--zebra", {"--sparse", "--dense"}), "");
-  EXPECT_EQ(nearest("svdd", {"qr", "svd", "solve"}), "svd");
+  EXPECT_EQ(qrane::detail::nearest("--sprase", {"--sparse", "--dense"}), "--sparse");
+  EXPECT_EQ(qrane::detail::nearest("--prec", {"--pivot", "--precision"}), "--precision");
+  EXPECT_EQ(qrane::detail::nearest("--zebra", {"--sparse", "--dense"}), "");
+  EXPECT_EQ(qrane::detail::nearest("svdd", {"qr", "svd", "solve"}), "svd");
 }
 
 TEST(Words, BytesWithTheirUnits) {

@@ -26,7 +26,7 @@ if(TARGET qrane_command)
     add_test(NAME ${test}
       COMMAND ${QRANE_TEST_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/cli/${file}.py $<TARGET_FILE:qrane_command> ${suite})
     set_tests_properties(${test} PROPERTIES ENVIRONMENT
-      "QRANE_TEST_OTHER_CORE=$<TARGET_FILE:qrane_test_other_core>")
+      "QRANE_TEST_OTHER_CORE=$<TARGET_FILE:qrane_test_other_core>;QRANE_TEST_SANITIZED=${QRANE_SANITIZE}")
     set_tests_properties(${test} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS cli)
   endforeach()
   # Failing allocations, some of them; all with QRANE_TEST_FULL=1. Sanitizers have an allocator of their own.

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "cpu/whole.hpp"
+#include "dense/buffer.hpp"
 #include "dense/kept.hpp"
 #include "support/backends.hpp"
 #include "support/combos.hpp"
@@ -163,50 +164,47 @@ TYPED_TEST(KeptTest, MemoryIsThereForWhoeverNeedsIt) {
 using Cpu = backend::Cpu;
 using KeptOnCpu = dense::Kept<Cpu>;
 
+/// Device memory as a thing that is kept.
+struct Piece {
+  dense::Buffer<Cpu> memory;
+  Index bytes() const { return memory.bytes(); }
+  std::byte* address() const { return memory.as<std::byte>(); }
+};
+struct OtherPiece : Piece {};
+
+template <class Thing = Piece>
+KeptOnCpu::Lease<Thing> piece(KeptOnCpu& kept, const backend::cpu::Queue& queue, Index bytes) {
+  return kept.lease<Thing>({bytes}, [&] { return Thing{dense::Buffer<Cpu>(queue, bytes)}; });
+}
+
 TEST(KeptOnCpu, TheSameThingComesBack) {
   backend::cpu::Queue queue(1);
   KeptOnCpu kept(queue, 1 << 20);
   const auto address = [&](Index bytes, bool keep) {
-    auto memory = kept.memory(queue, bytes);
-    const auto second = kept.memory(queue, bytes);  // which is taken is nobody else's
-    EXPECT_NE(memory->as<std::byte>(), second->as<std::byte>());
-    std::byte* const p = memory->as<std::byte>();
-    if (keep) memory.keep();
+    auto first = piece(kept, queue, bytes);
+    const auto second = piece(kept, queue, bytes);  // which is taken is nobody else's
+    EXPECT_NE(first->address(), second->address());
+    std::byte* const p = first->address();
+    if (keep) first.keep();
     return p;
   };
   std::byte* const first = address(4096, true);
+  EXPECT_EQ(kept.bytes(), 4096);
   EXPECT_EQ(address(4096, true), first);
   EXPECT_NE(address(8192, false), first);
   EXPECT_EQ(address(4096, true), first);
+  EXPECT_NE(piece<OtherPiece>(kept, queue, 4096)->address(), first) << "another type";
   EXPECT_TRUE(kept.give_back());
+  EXPECT_EQ(kept.bytes(), 0);
   EXPECT_FALSE(kept.give_back());
   (void)address(8192, false);
   EXPECT_FALSE(kept.give_back()) << "what was not to be kept";
-
-  plan::DeviceProfile profile;
-  profile.limits = queue.limits(double{});
-  Options thin;
-  thin.q = QForm::thin;
-  const auto factorization = [&](Index rows, const Options& wishes) {
-    auto f = kept.factorization<double>(queue, profile, rows, 4, wishes);
-    EXPECT_EQ(f->plan().rows, rows);
-    EXPECT_EQ(f->plan().q, wishes.q);
-    auto* const p = &*f;
-    f.keep();
-    return p;
-  };
-  const auto* const f = factorization(100, thin);
-  const auto* const other = factorization(100, Options{});
-  EXPECT_NE(f, other);
-  EXPECT_NE(factorization(101, thin), f);
-  EXPECT_EQ(factorization(100, thin), f);
-  EXPECT_EQ(factorization(100, Options{}), other);
 }
 
 TEST(KeptOnCpu, NoMoreThanItsBounds) {
   backend::cpu::Queue queue(1, 1 << 20);
   KeptOnCpu kept(queue, 100000);
-  const auto keep = [&](Index bytes) { kept.memory(queue, bytes).keep(); };
+  const auto keep = [&](Index bytes) { piece(kept, queue, bytes).keep(); };
   keep(100001);
   EXPECT_FALSE(kept.give_back());
   const Index before = queue.available_bytes();
@@ -215,6 +213,8 @@ TEST(KeptOnCpu, NoMoreThanItsBounds) {
   EXPECT_LE(queue.available_bytes(), before - 90000);
   for (Index k = 0; k < 100; ++k) keep(256 * (k + 1));
   EXPECT_GE(queue.available_bytes(), before - 100000);
+  kept.set_limit(30000);
+  EXPECT_GE(queue.available_bytes(), before - 30000);
   // an allocation that fails without it gets what is kept, and one that fails anyhow says so
   const dense::Buffer<Cpu> all(queue, before);
   EXPECT_EQ(queue.available_bytes(), 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A planned factorization as a CUDA graph: refactor, r_into, q_into and apply_qt of device matrices on the caller's
-// stream are captured, so nothing in them waits, asks the host or allocates; replays factor what then lies in A, give
-// the bits of a direct call, and hand over to the Householder tree by themselves where the data ask for it.
+// stream are captured, as are plans of SVD and least squares, so nothing in them waits, asks the host or allocates;
+// replays factor what then lies in A, give the bits of a direct call, and hand over to the Householder tree by
+// themselves where the data ask for it.
 #include <cuda_runtime_api.h>
 
 #include <qrane/qrane.hpp>
@@ -169,6 +170,50 @@ TYPED_TEST(QrCapture, AFactorizationThatHasBeenRepeatedIsCapturedAsAnyOther) {
         EXPECT_EQ(this->host_of(context, f.r()).values, expected);
       }
     }
+}
+
+/// Plans of SVD and least squares: a replay has the bits of an execution, and the stable way takes over by itself.
+TYPED_TEST(QrCapture, PlansOfSvdAndLeastSquares) {
+  using T = typename TypeParam::Scalar;
+  Stream stream;
+  const Context& context = stream.context();
+  for (const Shape s : {Shape{1200, 32}, Shape{700, 96}, Shape{32, 1200}}) {
+    SCOPED_TRACE(to_string(s));
+    const Index k = std::min(s.rows, s.cols);
+    const auto first = random_normal<T>(s.rows, s.cols, 20), right = random_normal<T>(s.rows, 2, 23);
+    Matrix<T> a = context.to_device<T>(first.view()), b = context.to_device<T>(right.view());
+    Matrix<T> x = context.allocate<T>(s.cols, 2), values = context.allocate<T>(k, 1);
+    Matrix<T> u = context.allocate<T>(s.rows, k), vt = context.allocate<T>(k, s.cols);
+    SvdPlan<T> decompose(context, s.rows, s.cols);
+    LeastSquaresPlan<T> solve(context, s.rows, s.cols, 2);
+    const auto execute = [&] {
+      decompose.execute(a, values, u, vt);
+      solve.execute(a, b, x);
+    };
+    const auto results = [&] {
+      decompose.finish();
+      (void)solve.finish();
+      std::vector<T> all;
+      for (const Matrix<T>* part : {&values, &u, &vt, &x}) {
+        const auto host = this->host_of(context, *part).values;
+        all.insert(all.end(), host.begin(), host.end());
+      }
+      return all;
+    };
+    execute();  // takes the memory
+    Graph graph(stream.get(), execute);
+    for (const Dense<T>& input : {random_normal<T>(s.rows, s.cols, 21), geometric_spectrum<T>(s.rows, s.cols, 1e6, 3),
+                                  hostile::duplicate_columns<T>(s.rows, s.cols, 22)}) {
+      context.copy<T>(input.view(), a.view());
+      execute();
+      const auto direct = results();
+      context.copy<T>(first.view(), a.view());
+      execute();  // other results, which the replay must replace
+      context.copy<T>(input.view(), a.view());
+      graph.replay();
+      EXPECT_EQ(results(), direct);
+    }
+  }
 }
 
 }  // namespace

@@ -74,8 +74,8 @@ TYPED_TEST(QrReflectors, FactorEveryHostileInput) {
           SCOPED_TRACE(kind == PanelKind::tree ? "tree panels" : "Cholesky panels");
           const auto a = input.make(s.rows, s.cols, 21);
           auto f = qr<T>(this->context(), a.view(), this->lapack(tree, kind));
-          const auto reflectors = f.reflectors();
-          const auto packed = this->host(reflectors.packed), tau = this->host(reflectors.tau);
+          const auto form = reflectors(f);
+          const auto packed = this->host(form.packed), tau = this->host(form.tau);
           ASSERT_TRUE(has_shape(packed, s.rows, s.cols));
           ASSERT_TRUE(has_shape(tau, std::min(s.rows, s.cols), 1));
           EXPECT_TRUE(is_qr_of(a, this->q_of(packed, tau), this->r_of(packed, tau.rows)));
@@ -95,8 +95,8 @@ TYPED_TEST(QrReflectors, AreGeqrfsOnAWellConditionedMatrix) {
     auto want = a;
     std::vector<T> want_tau(static_cast<std::size_t>(std::min(s.rows, s.cols)));
     ASSERT_EQ(geqrf(want, want_tau), 0);
-    const auto reflectors = qr<T>(this->context(), a.view(), this->lapack({32, 2, 8})).reflectors();
-    const auto packed = this->host(reflectors.packed), tau = this->host(reflectors.tau);
+    const auto form = reflectors(qr<T>(this->context(), a.view(), this->lapack({32, 2, 8})));
+    const auto packed = this->host(form.packed), tau = this->host(form.tau);
     // signs are determined; values to the condition of the leading columns. A square matrix's last reflector is
     // the identity in geqrf, and may be minus one here.
     const Index sure = std::min(s.cols, s.rows - 1);
@@ -111,8 +111,8 @@ TYPED_TEST(QrReflectors, LapackAppliesThem) {
   const Shape s{90, 30};
   const auto a = random_normal<T>(s.rows, s.cols, 2), c = random_normal<T>(s.rows, 7, 3);
   auto f = qr<T>(this->context(), a.view(), this->lapack({32, 2, 8}));
-  const auto reflectors = f.reflectors();
-  const auto packed = this->host(reflectors.packed), tau = this->host(reflectors.tau);
+  const auto form = reflectors(f);
+  const auto packed = this->host(form.packed), tau = this->host(form.tau);
   for (const char op : {'N', 'T'}) {
     auto theirs = c, ours = c;
     ASSERT_EQ(ormqr(op, s.cols, packed, tau, theirs), 0);
@@ -121,10 +121,42 @@ TYPED_TEST(QrReflectors, LapackAppliesThem) {
   }
 }
 
+TYPED_TEST(QrReflectors, OfLapackGiveTheSameQ) {
+  using T = typename TypeParam::Scalar;
+  for (const Shape s : {Shape{90, 30}, Shape{300, 150}, Shape{40, 40}, Shape{20, 35}, Shape{12, 1}, Shape{1, 3}}) {
+    SCOPED_TRACE(to_string(s));
+    auto packed = random_normal<T>(s.rows, s.cols, 2);
+    const auto a = packed, c = random_normal<T>(s.rows, 7, 3);
+    const Index k = std::min(s.rows, s.cols);
+    std::vector<T> tau(static_cast<std::size_t>(k));
+    ASSERT_EQ(geqrf(packed, tau), 0);
+    const auto f = qr_from_reflectors(this->context(), std::as_const(packed).view(), tau);
+    EXPECT_TRUE(is_qr_of(a, this->host(f.q()), this->host(f.r())));
+    Dense<T> taus(k, 1);
+    taus.values = tau;
+    EXPECT_EQ(this->host(reflectors(f).packed), packed);
+    EXPECT_EQ(this->host(reflectors(f).tau), taus);
+    for (const char op : {'N', 'T'}) {
+      auto theirs = c, ours = c;
+      ASSERT_EQ(ormqr(op, k, packed, taus, theirs), 0);
+      op == 'N' ? f.apply_q(ours.view()) : f.apply_qt(ours.view());
+      EXPECT_TRUE(columns_agree(ours, theirs, s.rows, s.cols)) << op;
+    }
+  }
+}
+
+TYPED_TEST(QrReflectors, NeedOneTauEach) {
+  using T = typename TypeParam::Scalar;
+  const auto packed = random_normal<T>(9, 4, 1);
+  const std::vector<T> tau(3);
+  EXPECT_TRUE(refuses([&] { qr_from_reflectors(this->context(), packed.view(), tau); }, ErrorCode::invalid_argument,
+                      {"tau", "3 x 1", "4 x 1"}));
+}
+
 TYPED_TEST(QrReflectors, OnlyTheLapackFormHasThem) {
   using T = typename TypeParam::Scalar;
   auto f = qr<T>(this->context(), random_normal<T>(9, 4, 1).view());
-  EXPECT_TRUE(refuses([&] { f.reflectors(); }, ErrorCode::unavailable, {"lapack"}));
+  EXPECT_TRUE(refuses([&] { reflectors(f); }, ErrorCode::unavailable, {"lapack"}));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PNG, JPEG, PGM and PPM images.
-#include <io/image.hpp>
+#include <io/images/image.hpp>
 
 #include "fuzz.hpp"
 

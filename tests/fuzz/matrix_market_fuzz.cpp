@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix Market files, plain and compressed.
-#include <io/matrix_market.hpp>
+#include <io/matrices/matrix_market.hpp>
 
 #include "fuzz.hpp"
 

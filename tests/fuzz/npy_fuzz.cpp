@@ -2,7 +2,7 @@
 // .npy files, as matrices and as videos.
 #include <vector>
 
-#include <io/npy.hpp>
+#include <io/matrices/npy.hpp>
 
 #include "fuzz.hpp"
 

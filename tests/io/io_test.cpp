@@ -14,10 +14,10 @@
 
 #include <qrane/error.hpp>
 
-#include <io/image.hpp>
-#include <io/matrix_file.hpp>
-#include <io/matrix_market.hpp>
-#include <io/npy.hpp>
+#include <io/images/image.hpp>
+#include <io/matrices/matrix_file.hpp>
+#include <io/matrices/matrix_market.hpp>
+#include <io/matrices/npy.hpp>
 #include <io/partial_file.hpp>
 
 #include "support/files.hpp"

@@ -13,9 +13,9 @@
 
 #include <qrane/error.hpp>
 
-#include <io/child_process.hpp>
-#include <io/image.hpp>
-#include <io/video.hpp>
+#include <io/images/image.hpp>
+#include <io/video/child_process.hpp>
+#include <io/video/video.hpp>
 
 #include "support/files.hpp"
 

@@ -103,10 +103,11 @@ TEST(SparseAnalyze, OrderingNames) {
 }
 
 /// The message of the Error that analyzing throws.
-std::string refusal(const sparse::Pattern& pattern, const AnalyzeOptions& options = {}) {
+std::string refusal(const sparse::Pattern& pattern, const AnalyzeOptions& options = {},
+                    sparse::Indices permutation = {}) {
   const Context context({.backend = Backend::cpu});
   try {
-    sparse::analyze(context, pattern, options);
+    sparse::analyze(context, pattern, options, permutation);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     return error.what();
@@ -149,12 +150,10 @@ TEST(SparseAnalyze, BadOptionsAreRefusedByName) {
   options.ordering = Ordering::given;
   expect_named(refusal(a.view(), options), {"permutation is null"});
   const std::vector<Index> twice{0, 1, 1, 2}, beyond{0, 1, 2, 4};
-  options.permutation = twice.data();
-  expect_named(refusal(a.view(), options), {"permutation[2] is 1 a second time"});
-  options.permutation = beyond.data();
-  expect_named(refusal(a.view(), options), {"permutation[3] is 4"});
+  expect_named(refusal(a.view(), options, twice.data()), {"permutation[2] is 1 a second time"});
+  expect_named(refusal(a.view(), {}, beyond.data()), {"permutation[3] is 4"});
   options.ordering = Ordering::colamd;
-  expect_named(refusal(a.view(), options), {"permutation", "colamd"});
+  expect_named(refusal(a.view(), options, beyond.data()), {"permutation", "colamd"});
   options = {};
   options.expert.amalgamation = sparse::Amalgamation{.columns = {8, 1, 96}};
   expect_named(refusal(a.view(), options), {"columns[1] is 1"});

@@ -73,14 +73,14 @@ class SparseDeviceUses : public BackendTest<Where> {
     std::vector<T> values;
   };
 
-  static Factor<T> factor(const Problem& p, FactorOptions<T> options) {
+  static Factor<T> factor(const Problem& p, FactorOptions options, MatrixView<const T> rhs = {}) {
     options.processor = sparse::Processor::device;
     sparse::AnalyzeOptions analyze;
     analyze.ordering = sparse::Ordering::colamd;
-    return sparse::analyze(context(), p.view(), analyze).factor(p.view(), options);
+    return sparse::analyze(context(), p.view(), analyze).factor(p.view(), options, rhs);
   }
-  static FactorOptions<T> with(KeepQ q) {
-    FactorOptions<T> options;
+  static FactorOptions with(KeepQ q) {
+    FactorOptions options;
     options.q = q;
     return options;
   }
@@ -123,9 +123,7 @@ TYPED_TEST(SparseDeviceUses, LeastSquares) {
     const typename TestFixture::Problem p(deficient);
     const Dense<T> b = random_normal<T>(p.a.rows, 5, 1);
     for (const KeepQ q : {KeepQ::keep, KeepQ::discard}) {
-      FactorOptions<T> options = TestFixture::with(q);
-      options.rhs = b.view();
-      const Factor<T> f = TestFixture::factor(p, options);
+      const Factor<T> f = TestFixture::factor(p, TestFixture::with(q), b.view());
       EXPECT_TRUE(f.facts().on_device);
       EXPECT_EQ(f.rank() < p.a.cols, deficient);
       TestFixture::expect_least_squares(p, f, b, f.solve(b.view()), q == KeepQ::keep ? 1 : 100);
@@ -245,7 +243,7 @@ TYPED_TEST(SparseDeviceUses, QAndItsTranspose) {
 TYPED_TEST(SparseDeviceUses, HugeTinyAndBadRightHandSides) {
   using T = typename TypeParam::Scalar;
   const typename TestFixture::Problem p(false);
-  FactorOptions<T> options = TestFixture::with(KeepQ::keep);
+  FactorOptions options = TestFixture::with(KeepQ::keep);
   const Factor<T> f = TestFixture::factor(p, options);
   Dense<T> b = random_normal<T>(p.a.rows, 2, 5);
   const T large = sizeof(T) == 4 ? T(1e30) : T(1e290);
@@ -269,8 +267,8 @@ TYPED_TEST(SparseDeviceUses, HugeTinyAndBadRightHandSides) {
   for (const MatrixView<const T> view : {MatrixView<const T>(b.view()), device.view()})
     EXPECT_TRUE(refuses([&] { checked.solve(view); }, ErrorCode::not_finite, {"row 17", "column 1"}));
   EXPECT_TRUE(refuses([&] { checked.apply_qt(b.view()); }, ErrorCode::not_finite, {"row 17", "column 1"}));
-  options.rhs = b.view();
-  EXPECT_TRUE(refuses([&] { TestFixture::factor(p, options); }, ErrorCode::not_finite, {"right-hand side", "row 17"}));
+  EXPECT_TRUE(refuses([&] { TestFixture::factor(p, options, b.view()); }, ErrorCode::not_finite,
+                      {"right-hand side", "row 17"}));
 }
 
 TYPED_TEST(SparseDeviceUses, RefactorizationIsUsedAfterwards) {

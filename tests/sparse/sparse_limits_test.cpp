@@ -95,17 +95,16 @@ class SparseLimits : public BackendTest<Where> {
                 30 * static_cast<Wide<T>>(a.q->rows) * std::numeric_limits<T>::epsilon() * std::sqrt(length));
     }
   }
-  static FactorOptions<T> options(KeepQ keep, const Dense<T>& b) {
-    FactorOptions<T> options;
+  static FactorOptions options(KeepQ keep) {
+    FactorOptions options;
     options.processor = sparse::Processor::device;
     options.q = keep;
-    options.rhs = b.view();
     return options;
   }
   /// The bytes that the refusal of a limit of one byte asks for.
-  static Index least(const sparse::Analysis& analysis, const Problem& a, FactorOptions<T> options) {
+  static Index least(const sparse::Analysis& analysis, const Problem& a, const Dense<T>& b, FactorOptions options) {
     options.memory_limit_bytes = 1;
-    const Thrown thrown = thrown_by([&] { analysis.factor(a.view(), options); });
+    const Thrown thrown = thrown_by([&] { analysis.factor(a.view(), options, b.view()); });
     EXPECT_TRUE(thrown.happened);
     EXPECT_EQ(thrown.code, ErrorCode::out_of_memory);
     EXPECT_NE(thrown.message.find("front "), std::string::npos) << thrown.message;
@@ -129,10 +128,10 @@ TYPED_TEST(SparseLimits, SameBitsDownToOneFrontAlone) {
     analyze.expert.amalgamation = sparse::Amalgamation{.front_flops = 0, .entry_flops = 0};  // many fronts
     const sparse::Analysis analysis = sparse::analyze(context, a.view(), analyze);
     for (const KeepQ keep : in_turn({KeepQ::discard, KeepQ::keep})) {
-      FactorOptions<T> options = TestFixture::options(keep, b);
-      const auto free = TestFixture::outcome(context, analysis.factor(a.view(), options), b, keep);
+      FactorOptions options = TestFixture::options(keep);
+      const auto free = TestFixture::outcome(context, analysis.factor(a.view(), options, b.view()), b, keep);
       EXPECT_EQ(free.facts.stages, 1);
-      const Index least = TestFixture::least(analysis, a, options), most = free.facts.peak_bytes;
+      const Index least = TestFixture::least(analysis, a, b, options), most = free.facts.peak_bytes;
       ASSERT_LT(least, most);
       const Index span = most - least;
       for (const Index limit :
@@ -140,7 +139,7 @@ TYPED_TEST(SparseLimits, SameBitsDownToOneFrontAlone) {
         SCOPED_TRACE(::testing::Message()
                      << "limit " << limit << " of " << most << (keep == KeepQ::keep ? ", Q kept" : ""));
         options.memory_limit_bytes = limit;
-        Factor<T> f = analysis.factor(a.view(), options);
+        Factor<T> f = analysis.factor(a.view(), options, b.view());
         const auto limited = TestFixture::outcome(context, f, b, keep);
         EXPECT_LE(limited.facts.peak_bytes, limit);
         TestFixture::expect_same(limited, free);
@@ -149,7 +148,7 @@ TYPED_TEST(SparseLimits, SameBitsDownToOneFrontAlone) {
         TestFixture::expect_same(TestFixture::outcome(context, f, b, keep), free);
       }
       options.memory_limit_bytes = least / 2;
-      EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options); }, ErrorCode::out_of_memory,
+      EXPECT_TRUE(refuses([&] { analysis.factor(a.view(), options, b.view()); }, ErrorCode::out_of_memory,
                           {"front ", "bytes", std::to_string(least / 2)}));
     }
   }
@@ -162,22 +161,24 @@ TYPED_TEST(SparseLimits, WhatTheDeviceHasFreeIsALimitToo) {
   const Problem a(bushy(true));
   const Dense<T> b = random_normal<T>(a.triplets.rows, 1, 7);
   for (const KeepQ keep : {KeepQ::discard, KeepQ::keep}) {
-    FactorOptions<T> options = TestFixture::options(keep, b);
+    FactorOptions options = TestFixture::options(keep);
     const sparse::Analysis analysis = sparse::analyze(TestFixture::context(), a.view());
-    const auto free = TestFixture::outcome(TestFixture::context(), analysis.factor(a.view(), options), b, keep);
-    const Index least = TestFixture::least(analysis, a, options);
+    const auto free =
+        TestFixture::outcome(TestFixture::context(), analysis.factor(a.view(), options, b.view()), b, keep);
+    const Index least = TestFixture::least(analysis, a, b, options);
     const Index room = least + (free.facts.peak_bytes - least) / 2;
     const Context small = fresh_context(TypeParam::backend, room * 64 / 63 + 64);
     const sparse::Analysis again = sparse::analyze(small, a.view());
-    const Factor<T> f = again.factor(a.view(), options);
+    const Factor<T> f = again.factor(a.view(), options, b.view());
     EXPECT_LE(f.facts().peak_bytes, room);
     EXPECT_EQ(f.r().values, free.r.values);
     // and where even that is too little, the context goes on
     const Context tiny = fresh_context(TypeParam::backend, least / 2);
     const sparse::Analysis third = sparse::analyze(tiny, a.view());
-    EXPECT_TRUE(refuses([&] { third.factor(a.view(), options); }, ErrorCode::out_of_memory, {"front ", "free"}));
+    EXPECT_TRUE(
+        refuses([&] { third.factor(a.view(), options, b.view()); }, ErrorCode::out_of_memory, {"front ", "free"}));
     options.processor = sparse::Processor::cpu;
-    EXPECT_EQ(third.factor(a.view(), options).facts().rank, free.facts.rank);
+    EXPECT_EQ(third.factor(a.view(), options, b.view()).facts().rank, free.facts.rank);
     EXPECT_EQ(f.r().values, free.r.values);
   }
 }

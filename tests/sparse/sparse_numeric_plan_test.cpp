@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "sparse/host/numeric_plan.hpp"
-#include "sparse/host/rehearsal.hpp"
+#include "sparse/host/simulation.hpp"
 #include "support/sparse.hpp"
 
 namespace qrane::test {
@@ -102,7 +102,7 @@ TEST(SparseNumericPlan, NothingLiesWhereSomethingElseIsStillWanted) {
   EXPECT_TRUE(in_order) << "places used again";
 }
 
-TEST(SparseNumericPlan, RehearsalsTakeTheWorkThereIs) {
+TEST(SparseNumericPlan, SimulationsTakeTheWorkThereIs) {
   sparse::AnalyzeOptions options;
   options.ordering = sparse::Ordering::amd;
   const Symbolic s = sparse::analyze_pattern(grid(60).view(), options, {}, false);
@@ -112,13 +112,13 @@ TEST(SparseNumericPlan, RehearsalsTakeTheWorkThereIs) {
     std::vector<double> work(tasks);
     for (std::size_t k = 0; k < tasks; ++k) work[k] = 1 + static_cast<double>(k % 5);
     const double total = std::accumulate(work.begin(), work.end(), 0.0);
-    const sparse::Rehearsal rehearsal(s, plan, work, threads);
+    const sparse::Simulation simulation(s, plan, work, threads);
     std::vector<Index> after(tasks, 0);
-    const auto any_order = rehearsal.run(after);
+    const auto any_order = simulation.run(after);
     EXPECT_GE(any_order.duration, total / threads * (1 - 1e-9));
     EXPECT_LT(any_order.duration, total);
     std::iota(after.begin(), after.end(), 0);  // one after the other; no front of these can be shared
-    const auto alone = rehearsal.run(after);
+    const auto alone = simulation.run(after);
     EXPECT_NEAR(alone.duration, total, 1e-9 * total);
     EXPECT_LT(alone.elements, any_order.elements);
   }

@@ -42,10 +42,9 @@ TYPED_TEST(SparseQrSolve, WithoutQ) {
   using T = typename TypeParam::Scalar;
   const Values<T> a(random_sparse(120, 50, 0.08, 3));
   const Dense<T> b = random_normal<T>(120, 2, 6);
-  FactorOptions<T> options = TestFixture::options();
+  FactorOptions options = TestFixture::options();
   options.q = KeepQ::discard;
-  options.rhs = b.view();
-  const Factor<T> f = TestFixture::factor(a, options), kept = TestFixture::factor(a);
+  const Factor<T> f = TestFixture::factor(a, options, Ordering::colamd, b.view()), kept = TestFixture::factor(a);
   EXPECT_EQ(f.rank(), kept.rank());
   options.q = KeepQ::keep;
   EXPECT_LT(f.facts().bytes, TestFixture::factor(a, options).facts().bytes + 1);

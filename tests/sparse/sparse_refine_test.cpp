@@ -13,12 +13,11 @@ namespace {
 
 using sparse::Factor;
 
-Factor<float> factor_in_float(const Context& context, const Triplets& a,
-                              const sparse::FactorOptions<float>& options = {}) {
+Factor<float> factor_in_float(const Context& context, const Triplets& a) {
   const std::vector<float> values(a.value.begin(), a.value.end());
   const auto view =
       sparse::by_triplets(a.rows, a.cols, static_cast<Index>(values.size()), a.row.data(), a.col.data(), values.data());
-  return sparse::analyze(context, view).factor(view, options);
+  return sparse::analyze(context, view).factor(view);
 }
 
 std::vector<long double> residual_of(const Triplets& a, const double* b, const double* x) {
@@ -80,9 +79,7 @@ TEST(SparseRefine, ConditionedFarBeyondFloatsDigits) {
   for (std::size_t k = 0; k < a.value.size(); ++k)
     a.value[k] *= std::pow(10.0, 4.0 * a.col[k] / a.cols);  // columns graded
   const Context context = Context({.backend = Backend::cpu});
-  sparse::FactorOptions<float> options;
-  options.absolute_tolerance = 0;  // float's own would drop the short columns
-  const Factor<float> f = factor_in_float(context, a, options);
+  const Factor<float> f = factor_in_float(context, a);
   const Matrix<double> b = right_hand_sides(a.rows, 1);
   const auto solution = sparse::refine(context, f, a.view(), b.view());
   EXPECT_EQ(solution.rank, a.cols);

@@ -15,7 +15,7 @@
 #include "sparse/block_planner.hpp"
 #include "sparse/device/plan/front_lanes.hpp"
 #include "sparse/processor.hpp"
-#include "support/front_rehearsal.hpp"
+#include "support/front_simulation.hpp"
 
 namespace qrane::sparse {
 namespace {
@@ -23,7 +23,7 @@ namespace {
 using test::analyzed;
 using test::expect_r_in_order;
 using test::NamedTriplets;
-using test::Rehearsal;
+using test::Simulation;
 using test::Triplets;
 
 std::vector<FrontRoundsOptions> option_sets() {
@@ -169,7 +169,7 @@ TEST(FrontRounds, EveryStepOnceAndInOrder) {
                                         << options.rhs_cols << (options.keep_q ? ", Q" : "")
                                         << (options.late ? ", late" : ""));
       const FrontRounds plan = plan_rounds(s, options);
-      Rehearsal(s, options, plan).run();
+      Simulation(s, options, plan).run();
       expect_apart(s, options, plan);
       expect_lanes_in_order(s, options, plan);
       expect_r_in_order(plan);

@@ -11,21 +11,21 @@
 
 #include "sparse/processor.hpp"
 #include "support/backends.hpp"
-#include "support/front_rehearsal.hpp"
+#include "support/front_simulation.hpp"
 
 namespace qrane::sparse {
 namespace {
 
 using test::analyzed;
 using test::expect_r_in_order;
-using test::Rehearsal;
+using test::Simulation;
 
 /// Carries a staged plan out on memory whose elements say what they hold. Copies are taken to happen anywhere in the
 /// time that the plan gives them: what they read must be there all the while, and nobody else may touch what they
 /// write.
-class MemoryRehearsal {
+class MemorySimulation {
  public:
-  MemoryRehearsal(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds& plan)
+  MemorySimulation(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds& plan)
       : s_(s),
         o_(o),
         plan_(plan),
@@ -201,9 +201,9 @@ class MemoryRehearsal {
   std::vector<Index> unpacked_;  // elements of each front's block
 };
 
-void rehearse(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds& plan) {
-  Rehearsal(s, o, plan).run();
-  if (!::testing::Test::HasFatalFailure()) MemoryRehearsal(s, o, plan).run();
+void simulate(const Symbolic& s, const FrontRoundsOptions& o, const FrontRounds& plan) {
+  Simulation(s, o, plan).run();
+  if (!::testing::Test::HasFatalFailure()) MemorySimulation(s, o, plan).run();
 }
 
 TEST(Staging, LimitsAreKeptDownToOneFrontAlone) {
@@ -242,7 +242,7 @@ TEST(Staging, LimitsAreKeptDownToOneFrontAlone) {
             const FrontRounds plan = plan_rounds(s, options);
             EXPECT_LE(plan.storage_size, options.storage_limit);
             EXPECT_TRUE(plan.staged());
-            rehearse(s, options, plan);
+            simulate(s, options, plan);
             if (!r_in_storage) expect_r_in_order(plan);
             for (std::size_t f = 0; f < plan.shapes.size(); ++f) {  // nothing that a kernel chooses by differs
               ASSERT_EQ(plan.shapes[f].ld, all_at_once.shapes[f].ld);

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <io/matrix_file.hpp>
+#include <io/matrices/matrix_file.hpp>
 #include <qrane/sparse_qr.hpp>
 
 #include "support/backends.hpp"
@@ -46,8 +46,8 @@ class SparseUses : public BackendTest<Where> {
   using BackendTest<Where>::context;
 
   /// As `automatic` sends the whole matrices.
-  static FactorOptions<T> options() {
-    FactorOptions<T> options;
+  static FactorOptions options() {
+    FactorOptions options;
     if (small_run()) options.processor = sparse::Processor::device;
     return options;
   }
@@ -64,12 +64,13 @@ TYPED_TEST(SparseUses, RanksOfKnownMatrices) {
     for (const sparse::Ordering ordering : some_of({sparse::Ordering::automatic, sparse::Ordering::colamd}, 2)) {
       sparse::AnalyzeOptions analyze;
       analyze.ordering = ordering;
-      FactorOptions<T> options;
+      FactorOptions options;
       options.q = KeepQ::discard;
       const Factor<T> f = sparse::analyze(TestFixture::context(), file.view(), analyze).factor(file.view(), options);
       EXPECT_EQ(f.rank(), rank) << name << ", " << to_string(ordering);
-      EXPECT_LT(f.facts().dropped_norm, f.facts().absolute_tolerance * std::sqrt(static_cast<double>(file.a.cols)))
-          << name;
+      const double longest = 20;  // no column of these is longer
+      const double tolerance = std::max(f.facts().absolute_tolerance, f.facts().column_tolerance * longest);
+      EXPECT_LT(f.facts().dropped_norm, tolerance * std::sqrt(static_cast<double>(file.a.cols))) << name;
       EXPECT_EQ(f.r().rows, rank);
     }
   }
@@ -82,7 +83,7 @@ TYPED_TEST(SparseUses, ProgressGoesUpToTheEnd) {
   for (const int threads : {1, 3}) {
     double last = 0, all = 0;
     int calls = 0;
-    FactorOptions<T> options = TestFixture::options();
+    FactorOptions options = TestFixture::options();
     options.threads = threads;
     options.on_progress = [&](double done, double flops) {
       EXPECT_GE(done, last);
@@ -107,7 +108,7 @@ TYPED_TEST(SparseUses, WhatProgressThrowsEndsTheFactorization) {
   const sparse::Analysis analysis = sparse::analyze(TestFixture::context(), file.view());
   for (const int threads : {1, 3}) {
     bool stop = false;
-    FactorOptions<T> options = TestFixture::options();
+    FactorOptions options = TestFixture::options();
     options.threads = threads;
     options.on_progress = [&](double, double) {
       if (stop) throw std::runtime_error("enough");
@@ -129,7 +130,7 @@ TYPED_TEST(SparseUses, RefactorUsesTheMemoryThatIsThere) {
   const File<T> file("ch6-6-b3.mtx.gz", 300);
   const sparse::Analysis analysis = sparse::analyze(TestFixture::context(), file.view());
   for (const auto& [q, threads] : {std::pair{KeepQ::discard, 1}, {KeepQ::discard, 4}, {KeepQ::keep, 4}}) {
-    FactorOptions<T> options = TestFixture::options();
+    FactorOptions options = TestFixture::options();
     options.q = q;
     options.threads = threads;
     Factor<T> f = analysis.factor(file.view(), options);
@@ -148,7 +149,7 @@ TEST(SparseUsesOnCpu, FactorizationsBesideEachOther) {
   const Context context(ContextOptions{.backend = Backend::cpu});
   const File<double> file("lp_nug08_T.mtx.gz");
   const sparse::Analysis analysis = sparse::analyze(context, file.view());
-  FactorOptions<double> options;
+  FactorOptions options;
   options.q = KeepQ::discard;
   options.threads = 3;
   const Factor<double> alone = analysis.factor(file.view(), options);
@@ -168,7 +169,7 @@ TEST(SparseUsesOnCpu, LittleWorkTakesOneThread) {
   const Context context(ContextOptions{.backend = Backend::cpu});
   const std::vector<Index> rows{0, 1, 2, 0, 3}, cols{0, 0, 1, 2, 2};
   const std::vector<double> values{3, 4, 2, 1, 5};
-  FactorOptions<double> options;
+  FactorOptions options;
   options.threads = 16;
   const auto a = sparse::by_triplets(4, 3, 5, rows.data(), cols.data(), values.data());
   EXPECT_EQ(sparse::analyze(context, a).factor(a, options).facts().threads, 1);

@@ -96,16 +96,16 @@ class SparseQr : public BackendTest<Where> {
   static constexpr double eps = std::numeric_limits<T>::epsilon() / 2;
   using BackendTest<Where>::context;
 
-  static FactorOptions<T> options() {
-    FactorOptions<T> options;
+  static FactorOptions options() {
+    FactorOptions options;
     options.processor = Where::processor;
     return options;
   }
-  static Factor<T> factor(const Values<T>& a, const FactorOptions<T>& options = SparseQr::options(),
-                          Ordering ordering = Ordering::colamd) {
+  static Factor<T> factor(const Values<T>& a, const FactorOptions& options = SparseQr::options(),
+                          Ordering ordering = Ordering::colamd, MatrixView<const T> rhs = {}) {
     AnalyzeOptions analyze;
     analyze.ordering = ordering;
-    return sparse::analyze(context(), a.view(), analyze).factor(a.view(), options);
+    return sparse::analyze(context(), a.view(), analyze).factor(a.view(), options, rhs);
   }
 
   /// R as an m x n array; a permutation and an upper trapezoid are expected.
@@ -138,7 +138,11 @@ class SparseQr : public BackendTest<Where> {
     const double unit = static_cast<double>(std::min(m, n) + 10) * eps;
     EXPECT_LE(departure_from_orthonormal(convert<W>(q)), 30 * unit);
     const Dense<W> qr = multiply(convert<W>(q), convert<W>(r));
-    const double tolerance = std::max(f.facts().absolute_tolerance, 0.0);
+    // what dropped columns may be off by
+    const auto tolerance = [&](Index j, W norm) {
+      if (j < rank) return W(0);
+      return std::max(static_cast<W>(f.facts().absolute_tolerance), static_cast<W>(f.facts().column_tolerance) * norm);
+    };
     const W underflow = static_cast<W>(m * n) * std::numeric_limits<T>::denorm_min();
     for (Index j = 0; j < n; ++j) {
       W gap = 0, length = 0;
@@ -147,7 +151,7 @@ class SparseQr : public BackendTest<Where> {
         gap += (x - qr(i, j)) * (x - qr(i, j));
         length += x * x;
       }
-      EXPECT_LE(std::sqrt(gap), 30 * unit * std::sqrt(length) + (j >= rank ? tolerance : 0) + underflow)
+      EXPECT_LE(std::sqrt(gap), 30 * unit * std::sqrt(length) + tolerance(j, std::sqrt(length)) + underflow)
           << "column " << j;
     }
     Dense<T> c = dense;  // Qᵀ A P = [R; 0]
@@ -157,8 +161,8 @@ class SparseQr : public BackendTest<Where> {
       W gap = 0;
       for (Index i = 0; i < m; ++i)
         gap += (static_cast<W>(c(i, permutation[j])) - r(i, j)) * (static_cast<W>(c(i, permutation[j])) - r(i, j));
-      EXPECT_LE(std::sqrt(gap), 60 * unit * column_norm(wide, permutation[j]) + (j >= rank ? tolerance : 0) + underflow)
-          << "column " << j << " of Qᵀ A P";
+      const W norm = column_norm(wide, permutation[j]);
+      EXPECT_LE(std::sqrt(gap), 60 * unit * norm + tolerance(j, norm) + underflow) << "column " << j << " of Qᵀ A P";
     }
   }
 

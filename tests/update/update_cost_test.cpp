@@ -8,7 +8,7 @@
 #include <qrane/qrane.hpp>
 
 #include "support/backends.hpp"
-#include "update/cost.hpp"
+#include "update/choice/cost.hpp"
 
 namespace qrane::test {
 namespace {

@@ -169,15 +169,15 @@ TYPED_TEST(UpdateForms, LapackReflectorsEndWithTheFirstUpdate) {
   using T = typename TypeParam::Scalar;
   const Dense<T> a = random_normal<T>(9, 9, 3);
   Tracked<T> f = this->track(a, QForm::lapack);
-  const auto before = f.host(f.f.reflectors().packed);
-  const double sign = f.f.determinant().sign;
+  const auto before = f.host(reflectors(f.f).packed);
+  const double sign = determinant(f.f).sign;
   f.f.time_updates(true);  // no update yet
-  EXPECT_EQ(f.host(f.f.reflectors().packed), before);
-  EXPECT_EQ(f.f.determinant().sign, sign);
+  EXPECT_EQ(f.host(reflectors(f.f).packed), before);
+  EXPECT_EQ(determinant(f.f).sign, sign);
   EXPECT_GE(f.change(Change::insert_rows, 2, 1, 4).measured_ms, 0);
-  EXPECT_TRUE(refuses([&] { f.f.reflectors(); }, ErrorCode::unavailable, {"updated"}));
+  EXPECT_TRUE(refuses([&] { reflectors(f.f); }, ErrorCode::unavailable, {"updated"}));
   f.change(Change::delete_rows, 0, 1, 4);
-  EXPECT_TRUE(refuses([&] { f.f.determinant(); }, ErrorCode::unavailable, {"reflectors"}));
+  EXPECT_TRUE(refuses([&] { determinant(f.f); }, ErrorCode::unavailable, {"reflectors"}));
 }
 
 /// A + U Vᵀ, judged as a fresh factorization would be of a sum that does not cancel.

@@ -3,7 +3,7 @@
 // geqrf's result is: Q = I - V T Vᵀ orthogonal, A = Q R column by column. Included by kernels_test.hpp.
 #pragma once
 
-#include "kernels_small.hpp"
+#include "kernels_guard.hpp"
 
 namespace qrane::backend::test {
 

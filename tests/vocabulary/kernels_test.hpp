@@ -4,12 +4,12 @@
 
 #include "kernels_fixture.hpp"
 
+#include "fronts/kernels_fronts_layout.hpp"
+#include "fronts/kernels_fronts_panels.hpp"
+#include "fronts/kernels_fronts_staging.hpp"
+#include "fronts/kernels_fronts_tree.hpp"
+#include "fronts/kernels_fronts_updates.hpp"
 #include "kernels_batch.hpp"
-#include "kernels_fronts_layout.hpp"
-#include "kernels_fronts_panels.hpp"
-#include "kernels_fronts_staging.hpp"
-#include "kernels_fronts_tree.hpp"
-#include "kernels_fronts_updates.hpp"
 #include "kernels_movement.hpp"
 #include "kernels_panels.hpp"
 #include "kernels_pivot.hpp"

@@ -57,6 +57,15 @@ std::vector<Layout> layouts() {
        sizeof(FrontPanelState),
        {MEMBER(FrontPanelState, first_row), MEMBER(FrontPanelState, height), MEMBER(FrontPanelState, live),
         MEMBER(FrontPanelState, unused)}},
+      {"FrontPanelTask",
+       {"fronts.cl"},
+       sizeof(FrontPanelTask),
+       {MEMBER(FrontPanelTask, front), MEMBER(FrontPanelTask, panel)}},
+      {"FrontUpdateTask",
+       {"fronts.cl"},
+       sizeof(FrontUpdateTask),
+       {MEMBER(FrontUpdateTask, front), MEMBER(FrontUpdateTask, panel), MEMBER(FrontUpdateTask, first),
+        MEMBER(FrontUpdateTask, cols)}},
       {"FrontShare",
        {"fronts.cl", "fronts_layout.cl"},
        sizeof(FrontShare),
@@ -78,13 +87,6 @@ std::vector<Layout> layouts() {
         MEMBER(FrontPanelPart, parts)}},
   };
 }
-
-// Kernels read these as arrays of int, member by member.
-static_assert(sizeof(FrontPanelTask) == 8 && offsetof(FrontPanelTask, front) == 0 &&
-              offsetof(FrontPanelTask, panel) == 4);
-static_assert(sizeof(FrontUpdateTask) == 16 && offsetof(FrontUpdateTask, front) == 0 &&
-              offsetof(FrontUpdateTask, panel) == 4 && offsetof(FrontUpdateTask, first) == 8 &&
-              offsetof(FrontUpdateTask, cols) == 12);
 
 /// Size and offsets as the device's compiler has them.
 std::vector<std::int32_t> on_device(opencl::Queue& queue, const Layout& layout) {

@@ -20,7 +20,7 @@
 #pragma once
 
 #include "paper/updates/rotations.hpp"
-#include "update/columns.hpp"
+#include "update/thin_q/columns.hpp"
 
 namespace qrane::update {
 

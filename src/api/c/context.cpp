@@ -242,7 +242,7 @@ int qrane_qr_info(const qrane_qr* qr, qrane_factor_info* info) {
           result.scalar_bytes = plan.scalar_bytes;
           result.algorithm = static_cast<int32_t>(plan.algorithm);
           result.q = static_cast<int32_t>(plan.q);
-          result.fell_back = f.fell_back();
+          result.fell_back = guard_report(f).fell_back;
           result.workspace_bytes = plan.workspace_bytes;
         },
         qr->qr);

@@ -70,11 +70,10 @@ void check_count(Index count, Index expected, const char* what) {
         " are needed");
 }
 
-template <class T>
-sparse::FactorOptions<T> options_of(const qrane::Context& context, const qrane_sparse_options* given) {
+sparse::FactorOptions options_of(const qrane_sparse_options* given) {
   const auto o = read_struct(given, qrane_sparse_options QRANE_SPARSE_OPTIONS_INIT, "options");
   check_range("options->processor", o.processor, QRANE_PROCESSOR_DEVICE);
-  sparse::FactorOptions<T> options;
+  sparse::FactorOptions options;
   options.processor = static_cast<sparse::Processor>(o.processor);
   options.q = o.discard_q != 0 ? sparse::KeepQ::discard : sparse::KeepQ::keep;
   options.detect_rank = o.no_rank_detection == 0;
@@ -83,7 +82,6 @@ sparse::FactorOptions<T> options_of(const qrane::Context& context, const qrane_s
   options.threads = o.threads;
   options.absolute_tolerance = o.absolute_tolerance;
   options.memory_limit_bytes = o.memory_limit_bytes;
-  options.rhs = optional_view<T>(context, static_cast<const MatrixOf<T>*>(o.rhs), "options->rhs");
   if (o.progress != nullptr)
     options.on_progress = [call = o.progress, user = o.user](double done, double all) { call(done, all, user); };
   return options;
@@ -91,7 +89,7 @@ sparse::FactorOptions<T> options_of(const qrane::Context& context, const qrane_s
 
 template <class T>
 int factor(const char* function, const qrane_sparse_analysis* analysis, const T* values, Index count,
-           const qrane_sparse_options* options, qrane_sparse_factor** target) {
+           const MatrixOf<T>* rhs, const qrane_sparse_options* options, qrane_sparse_factor** target) {
   return guarded(function, [&] {
     check_not_null(target, "factor");
     *target = nullptr;
@@ -99,8 +97,8 @@ int factor(const char* function, const qrane_sparse_analysis* analysis, const T*
     const sparse::AnalysisFacts& facts = analysis->analysis.facts();
     check_count(count, facts.entries + facts.duplicates, "values of the pattern");
     const qrane::Context& context = analysis->analysis.context();
-    *target =
-        new qrane_sparse_factor{context, count, analysis->analysis.factor(values, options_of<T>(context, options))};
+    const MatrixView<const T> right = optional_view<T>(context, rhs, "rhs");
+    *target = new qrane_sparse_factor{context, count, analysis->analysis.factor(values, options_of(options), right)};
   });
 }
 
@@ -173,7 +171,7 @@ void copy_columns(const std::vector<Index>& columns, Index* target, Index count)
 
 extern "C" {
 
-int qrane_sparse_analyze(qrane_context* context, const qrane_sparse_pattern* pattern,
+int qrane_sparse_analyze(qrane_context* context, const qrane_sparse_pattern* pattern, const int64_t* permutation,
                          const qrane_analyze_options* given, qrane_sparse_analysis** analysis) {
   return guarded(__func__, [&] {
     check_not_null(analysis, "analysis");
@@ -185,8 +183,7 @@ int qrane_sparse_analyze(qrane_context* context, const qrane_sparse_pattern* pat
     sparse::AnalyzeOptions options;
     options.ordering = static_cast<sparse::Ordering>(o.ordering);
     options.singletons = o.no_singletons == 0;
-    options.permutation = o.permutation;
-    *analysis = new qrane_sparse_analysis{sparse::analyze(context->context, entries, options)};
+    *analysis = new qrane_sparse_analysis{sparse::analyze(context->context, entries, options, permutation)};
   });
 }
 
@@ -224,12 +221,12 @@ int qrane_sparse_ordering(const qrane_sparse_analysis* analysis, int64_t* column
 }
 
 int qrane_sparse_factor_s(const qrane_sparse_analysis* analysis, const float* values, int64_t count,
-                          const qrane_sparse_options* options, qrane_sparse_factor** target) {
-  return factor(__func__, analysis, values, count, options, target);
+                          const qrane_matrix_s* rhs, const qrane_sparse_options* options, qrane_sparse_factor** f) {
+  return factor<float>(__func__, analysis, values, count, rhs, options, f);
 }
 int qrane_sparse_factor_d(const qrane_sparse_analysis* analysis, const double* values, int64_t count,
-                          const qrane_sparse_options* options, qrane_sparse_factor** target) {
-  return factor(__func__, analysis, values, count, options, target);
+                          const qrane_matrix_d* rhs, const qrane_sparse_options* options, qrane_sparse_factor** f) {
+  return factor<double>(__func__, analysis, values, count, rhs, options, f);
 }
 
 int qrane_sparse_refactor_s(qrane_sparse_factor* f, const float* values, int64_t count, const qrane_matrix_s* rhs) {
@@ -264,6 +261,7 @@ int qrane_sparse_factor_facts(const qrane_sparse_factor* f, qrane_sparse_facts* 
     out.moved_bytes = facts.moved_bytes;
     out.on_device = facts.on_device;
     out.stages = facts.stages;
+    out.column_tolerance = facts.column_tolerance;
     write_struct(out, target);
   });
 }

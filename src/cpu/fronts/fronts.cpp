@@ -127,7 +127,7 @@ template <class T>
 bool Front<T>::drop(Index j, double norm, double& true_norm) const {
   if (f_.tolerance < 0 || j >= shape_.pivots) return false;
   true_norm = f_.exponents ? std::ldexp(norm, -f_.exponents[shape_.first_col + j]) : norm;
-  return true_norm <= f_.tolerance;  // NaN stays
+  return (f_.scaled_tolerance ? norm : true_norm) <= f_.tolerance;  // NaN stays
 }
 
 template <class T>

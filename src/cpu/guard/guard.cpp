@@ -4,6 +4,9 @@
 #include <cmath>
 #include <vector>
 
+#include <lapacke.h>
+
+#include "cpu/queue/blas.hpp"
 #include "cpu/whole.hpp"
 
 namespace qrane::backend::cpu {
@@ -19,34 +22,21 @@ double& at(const Wide& a, Index i, Index j) { return a.data[i + j * a.ld]; }
 
 /// Upper Cholesky factor of the scaled Gram matrix, in place; false when a pivot is not positive.
 bool factor_scaled(const Wide& g, const std::vector<double>& d) {
-  const Index n = g.cols;
-  for (Index j = 0; j < n; ++j) {
+  const auto n = static_cast<lapack_int>(g.cols);
+  for (Index j = 0; j < n; ++j)
     for (Index i = 0; i <= j; ++i) at(g, i, j) /= d[static_cast<std::size_t>(i)] * d[static_cast<std::size_t>(j)];
-    for (Index i = 0; i <= j; ++i) {
-      double sum = at(g, i, j);
-      for (Index k = 0; k < i; ++k) sum -= at(g, k, i) * at(g, k, j);
-      if (i < j) {
-        at(g, i, j) = sum / at(g, i, i);
-      } else {
-        if (!(sum > 0)) return false;
-        at(g, j, j) = std::sqrt(sum);
-      }
-    }
-  }
+  if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, g.data, static_cast<lapack_int>(g.ld)) != 0) return false;
+  for (Index j = 0; j < n; ++j)
+    if (!(at(g, j, j) > 0)) return false;  // NaN, which not every LAPACK reports
   return true;
 }
 
 /// W := R^-1 for upper triangular R, zeros below.
 void invert_upper(const Wide& r, const Wide& w) {
-  for (Index j = 0; j < r.cols; ++j) {
-    for (Index i = 0; i < r.cols; ++i) at(w, i, j) = 0;
-    at(w, j, j) = 1 / at(r, j, j);
-    for (Index i = j - 1; i >= 0; --i) {
-      double sum = 0;
-      for (Index k = i + 1; k <= j; ++k) sum += at(r, i, k) * at(w, k, j);
-      at(w, i, j) = -sum / at(r, i, i);
-    }
-  }
+  for (Index j = 0; j < r.cols; ++j)
+    for (Index i = 0; i < r.cols; ++i) at(w, i, j) = i <= j ? at(r, i, j) : 0.0;
+  LAPACKE_dtrtri_work(LAPACK_COL_MAJOR, 'U', 'N', static_cast<lapack_int>(r.cols), w.data,
+                      static_cast<lapack_int>(w.ld));
 }
 
 double frobenius_upper(const Wide& a) {
@@ -59,6 +49,7 @@ double frobenius_upper(const Wide& a) {
 /// One matrix of GuardedCholesky; returns kappa, infinity when there is none.
 double guarded(const Wide& gram, double shift, const Wide& r, const Wide& w) {
   const Index n = gram.cols;
+  if (n == 0) return 0;
   std::vector<double> copy(static_cast<std::size_t>(n * n));
   const Wide g{copy.data(), n, n, n, 0, 1};
   for (Index j = 0; j < n; ++j)
@@ -72,6 +63,7 @@ double guarded(const Wide& gram, double shift, const Wide& r, const Wide& w) {
   for (Index j = 0; j < n; ++j)
     for (Index i = 0; i < n; ++i) at(r, i, j) = at(w, i, j) = 0;
   for (Index j = 0; j < n; ++j) at(g, j, j) *= 1 + shift;
+  const blas::SingleThread single;  // the same bits for any number of threads
   if (!positive || !factor_scaled(g, d)) return INFINITY;
   for (Index j = 0; j < n; ++j)
     for (Index i = 0; i <= j; ++i) at(r, i, j) = at(g, i, j);

@@ -91,8 +91,8 @@ void transpose(const Queue& queue, const Mat<T>& a, const Mat<T>& c) {
 }
 
 template <class T>
-void copy_rows(const Queue& queue, const Mat<T>& source, const std::int64_t* sources, const Mat<T>& c,
-               const std::int64_t* targets, Index count) {
+void copy_rows(const Queue& queue, const Mat<T>& source, std::int64_t* sources, const Mat<T>& c, std::int64_t* targets,
+               Index count) {
   if (queue.skip()) return;
   Mat<T> a = source;
   a.rows = count;  // as much work as a copy of that many rows
@@ -185,17 +185,16 @@ void first_not_finite(const Queue& queue, const Mat<T>& a, std::int64_t* row_col
   }
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                    \
-  template void copy(const Queue&, const Mat<T>&, const Mat<T>&, Part);                                         \
-  template void transpose(const Queue&, const Mat<T>&, const Mat<T>&);                                          \
-  template void copy_rows(const Queue&, const Mat<T>&, const std::int64_t*, const Mat<T>&, const std::int64_t*, \
-                          Index);                                                                               \
-  template void fill(const Queue&, const Mat<T>&, T, T);                                                        \
-  template void narrow(const Queue&, const Mat<double>&, const Mat<T>&, Part);                                  \
-  template void widen(const Queue&, const Mat<T>&, const Mat<double>&);                                         \
-  template void sum_squares(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                         \
-  template void sum_abs(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                             \
-  template void max_abs(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                             \
+#define QRANE_INSTANTIATE(T)                                                                                \
+  template void copy(const Queue&, const Mat<T>&, const Mat<T>&, Part);                                     \
+  template void transpose(const Queue&, const Mat<T>&, const Mat<T>&);                                      \
+  template void copy_rows(const Queue&, const Mat<T>&, std::int64_t*, const Mat<T>&, std::int64_t*, Index); \
+  template void fill(const Queue&, const Mat<T>&, T, T);                                                    \
+  template void narrow(const Queue&, const Mat<double>&, const Mat<T>&, Part);                              \
+  template void widen(const Queue&, const Mat<T>&, const Mat<double>&);                                     \
+  template void sum_squares(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                     \
+  template void sum_abs(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                         \
+  template void max_abs(const Queue&, const Mat<T>&, double*, const Scratch<Cpu>&);                         \
   template void first_not_finite(const Queue&, const Mat<T>&, std::int64_t*, const Scratch<Cpu>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -117,7 +117,7 @@ void pivoted_factor(const Queue& queue, const PivotedFactor<Cpu, T>& task, const
 }
 
 template <class T>
-void gather_columns(const Queue& queue, const Mat<T>& source, const std::int32_t* columns, const Mat<T>& target) {
+void gather_columns(const Queue& queue, const Mat<T>& source, std::int32_t* columns, const Mat<T>& target) {
   if (queue.skip()) return;
   queue.workers().run(target.cols, target.rows * target.cols, [&](Index j, int) {
     if (columns[j] < source.cols)
@@ -127,7 +127,7 @@ void gather_columns(const Queue& queue, const Mat<T>& source, const std::int32_t
 
 #define QRANE_INSTANTIATE(T)                                                                     \
   template void pivoted_factor(const Queue&, const PivotedFactor<Cpu, T>&, const Scratch<Cpu>&); \
-  template void gather_columns(const Queue&, const Mat<T>&, const std::int32_t*, const Mat<T>&);
+  template void gather_columns(const Queue&, const Mat<T>&, std::int32_t*, const Mat<T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
 #undef QRANE_INSTANTIATE

@@ -83,8 +83,9 @@ void gram(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Scrat
   const Index n = a.cols;
   fill(queue, w, 0.0, 0.0);
   if (n == 0 || a.rows == 0) return;
-  // Row slabs with a sum of their own, added in order: the same bits for any number of threads.
-  constexpr Index slab_rows = 4096, most_slabs = 64;
+  // Row slabs with a sum of their own, added in order: the same bits for any number of threads. Blocks of rows that
+  // are converted stay in the cache.
+  constexpr Index slab_rows = 4096, most_slabs = 64, block_rows = 1024;
   const Index slabs = std::clamp<Index>(a.rows / slab_rows, 1, most_slabs);
   std::vector<std::vector<double>> sums(static_cast<std::size_t>(slabs));
   const blas::SingleThread single;
@@ -93,8 +94,8 @@ void gram(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Scrat
     sum.assign(static_cast<std::size_t>(n * n), 0.0);
     std::vector<double> wide;
     const Index end = a.rows * (slab + 1) / slabs;
-    for (Index first = a.rows * slab / slabs; first < end; first += slab_rows) {
-      const Index rows = std::min(slab_rows, end - first);
+    for (Index first = a.rows * slab / slabs; first < end; first += block_rows) {
+      const Index rows = std::min(block_rows, end - first);
       const double* block = nullptr;
       Index ld = rows;
       if constexpr (sizeof(T) == 8) {
@@ -105,12 +106,12 @@ void gram(const Queue& queue, const Mat<T>& a, const Mat<double>& w, const Scrat
         for (Index j = 0; j < n; ++j) std::copy_n(a.data + first + j * a.ld, rows, wide.data() + j * rows);
         block = wide.data();
       }
-      blas::gemm(Op::transpose, Op::none, n, n, rows, 1.0, block, ld, block, ld, 1.0, sum.data(), n);
+      blas::add_gram(n, rows, block, ld, sum.data());
     }
   });
   for (const auto& sum : sums)
     for (Index j = 0; j < n; ++j)
-      for (Index i = 0; i < n; ++i) w.data[i + j * w.ld] += sum[static_cast<std::size_t>(i + j * n)];
+      for (Index i = 0; i <= j; ++i) w.data[i + j * w.ld] += sum[static_cast<std::size_t>(i + j * n)];
 }
 
 template <class T>

@@ -51,6 +51,12 @@ inline void ger(Index m, Index n, double alpha, const double* x, const double* y
   cblas_dger(CblasColMajor, narrow_size(m), narrow_size(n), alpha, x, 1, y, 1, a, narrow_size(lda));
 }
 
+/// The upper triangle of W, n x n, := W + AᵀA, A m x n.
+inline void add_gram(Index n, Index m, const double* a, Index lda, double* w) {
+  cblas_dsyrk(CblasColMajor, CblasUpper, CblasTrans, narrow_size(n), narrow_size(m), 1, a, narrow_size(lda), 1, w,
+              narrow_size(n));
+}
+
 /// B := op(A) B with A upper triangular.
 inline void trmm_upper(Op op, Index m, Index n, const float* a, Index lda, float* b, Index ldb) {
   cblas_strmm(CblasColMajor, CblasLeft, CblasUpper, to_cblas(op), CblasNonUnit, narrow_size(m), narrow_size(n), 1, a,

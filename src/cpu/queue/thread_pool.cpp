@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <qrane/error.hpp>
+#include <qrane/interrupt.hpp>
 
 namespace qrane::backend::cpu {
 
@@ -127,6 +128,7 @@ void ThreadPool::run(Index count, Index operations, const std::function<void(Ind
 #ifndef NDEBUG
   const Use use(state_->in_use);
 #endif
+  PollScope::poll();
   constexpr Index worth_a_thread = Index{1} << 15;
   if (count <= 1 || operations < 2 * worth_a_thread || state_->workers.empty()) {
     for (Index i = 0; i < count; ++i) body(i, 0);

@@ -34,8 +34,8 @@ class ThreadPool {
 
   /// body(i, worker) for all 0 <= i < count, 0 <= worker < threads(); returns when all are done. `operations` in all,
   /// about: a small problem is done before a second thread has woken up, and stays with the calling one. An exception
-  /// of a body is thrown here once the others have ended. Which worker takes which i is not fixed: bodies write to
-  /// places that depend on i alone, so that results repeat.
+  /// of a body is thrown here once the others have ended, one of PollScope::poll() before any begins. Which worker
+  /// takes which i is not fixed: bodies write to places that depend on i alone, so that results repeat.
   void run(Index count, Index operations, const std::function<void(Index, int)>& body);
 
  private:

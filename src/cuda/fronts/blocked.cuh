@@ -252,13 +252,14 @@ class BlockedFront {
     const bool pivotal = first + lane < whole.shape.pivots && lane < cols;
     const int exponent =
         pivotal && whole.f.exponents != nullptr ? whole.f.exponents[whole.shape.first_col + first + lane] : 0;
+    const double limit = pivotal ? drop_limit(whole.f, whole.tolerance, exponent) : -1.0;
     FrontProgress& progress = whole.progress;
 #pragma unroll
     for (int j = 0; j < block_cols; ++j) {
       if (j < cols && row < whole.rows) {
         const bool may_drop = first + j < whole.shape.pivots;
         const int p = row - first_row;  // within the first slab
-        step<slabs>(a, t_row, j, p, may_drop ? whole.tolerance : -1.0, __shfl_sync(full_warp, exponent, j),
+        step<slabs>(a, t_row, j, p, __shfl_sync(full_warp, limit, j), __shfl_sync(full_warp, exponent, j),
                     pivot_row[j]);
         if (pivot_row[j] == p) ++row;
         if (may_drop) progress.r_rows = row;
@@ -298,8 +299,8 @@ class BlockedFront {
 
   /// Reflector j, whose pivot row is row p of the first slab: all columns right of it are updated, T gets its column.
   template <int slabs>
-  __device__ __forceinline__ void step(T (&a)[block_cols][slabs], T (&t_row)[block_cols], int j, int p,
-                                       double tolerance, int exponent, int& pivot_row) {
+  __device__ __forceinline__ void step(T (&a)[block_cols][slabs], T (&t_row)[block_cols], int j, int p, double limit,
+                                       int exponent, int& pivot_row) {
     T x[slabs], sums[block_cols];
 #pragma unroll
     for (int i = 0; i < slabs; ++i) x[i] = i > 0 || lane > p ? a[j][i] : T(0);
@@ -320,7 +321,7 @@ class BlockedFront {
 #pragma unroll
     for (int c = 0; c < block_cols; ++c) z[c] = shared.heads[c], sums[c] = shared.sums[c];
     __syncwarp();
-    const Reflection<T> h(z[j], sums[j], tolerance, exponent);
+    const Reflection<T> h(z[j], sums[j], limit, exponent);
     if (!h.live) {
       whole.progress.dropped += h.dropped;
 #pragma unroll

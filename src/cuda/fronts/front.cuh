@@ -31,6 +31,12 @@ __device__ double tolerance_of(const Fronts<Cuda, T>& f) {
   return f.device_tolerance != nullptr ? *f.device_tolerance : f.tolerance;
 }
 
+/// The norm at or below which a column that was multiplied by 2^exponent is dropped; negative: never.
+template <class T>
+__device__ double drop_limit(const Fronts<Cuda, T>& f, double tolerance, int exponent) {
+  return exponent == 0 || f.scaled_tolerance != 0 ? tolerance : ldexp(tolerance, exponent);
+}
+
 /// Offset of pivotal column j in a front's packed rows of R.
 __device__ inline std::int64_t packed_offset(std::int64_t j, std::int64_t r_bound) {
   const std::int64_t whole = min(j, r_bound);

@@ -50,7 +50,7 @@ __device__ Panel<T> begin(const Fronts<Cuda, T>& f, FrontPanelTask task, const F
     const double tolerance = tolerance_of(f);
     const bool may_drop = lane < panel.cols && first_col + lane < shape.pivots && tolerance >= 0;
     const int exponent = may_drop && f.exponents != nullptr ? f.exponents[shape.first_col + first_col + lane] : 0;
-    limit[lane] = may_drop ? ldexp(tolerance, exponent) : -1.0;
+    limit[lane] = may_drop ? drop_limit(f, tolerance, exponent) : -1.0;
   }
   const int last = __shfl_sync(0xffffffffu, panel.stair_of_lane, panel.cols - 1);
   panel.rows = min(panel.room, max(last, panel.cols));

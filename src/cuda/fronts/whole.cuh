@@ -18,20 +18,18 @@ class Reflection {
   double dropped = 0;                // square of the norm of what was dropped
   bool live = true;
 
-  /// alpha and the sum of squares below it; tolerance < 0: the column stays.
-  __device__ Reflection(T alpha, T tail, double tolerance, int exponent) : beta(alpha) {
+  /// alpha and the sum of squares below it, of a column that was multiplied by 2^exponent; limit < 0: it stays.
+  __device__ Reflection(T alpha, T tail, double limit, int exponent) : beta(alpha) {
     constexpr T least = sizeof(T) == 4 ? T(1e-34) : T(1e-290);  // squares below this underflow
     const T squares = fma(alpha, alpha, tail);
     const Roots roots = roots_of(squares, abs(alpha));
     const T norm = tail <= least ? sqrt(squares) : squares * roots.norm;
-    if (tolerance >= 0) {
-      const double true_norm = exponent == 0 ? static_cast<double>(norm) : ldexp(static_cast<double>(norm), -exponent);
-      if (true_norm <= tolerance) {
-        live = false;
-        beta = 0;
-        dropped = true_norm * true_norm;
-        return;
-      }
+    if (static_cast<double>(norm) <= limit) {
+      const double true_norm = ldexp(static_cast<double>(norm), -exponent);
+      live = false;
+      beta = 0;
+      dropped = true_norm * true_norm;
+      return;
     }
     if (tail <= least) return;  // H = I; NaN goes on and spreads
     beta = -copysign(norm, alpha);
@@ -110,8 +108,8 @@ class WholeFront {
       T tail = 0;
       for (int i = row + 1 + lane; i < height; i += warp_size) tail = fma(x[i], x[i], tail);
       const bool pivotal = j < shape.pivots;
-      const Reflection<T> h(x[row], warp_sum(tail), pivotal ? tolerance : -1.0,
-                            pivotal && f.exponents != nullptr ? f.exponents[shape.first_col + j] : 0);
+      const int exponent = pivotal && f.exponents != nullptr ? f.exponents[shape.first_col + j] : 0;
+      const Reflection<T> h(x[row], warp_sum(tail), pivotal ? drop_limit(f, tolerance, exponent) : -1.0, exponent);
       if (h.tau != T(0)) reflect(j, row, height, h);
       last = {j, row, height, h.beta, h.inverse};
       if (threadIdx.x == 0) {

@@ -191,8 +191,8 @@ void transpose(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const De
 }
 
 template <class T>
-void copy_rows(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const std::int64_t* sources,
-               const DeviceMatrix<Cuda, T>& target, const std::int64_t* targets, Index count) {
+void copy_rows(const Queue& queue, const DeviceMatrix<Cuda, T>& source, std::int64_t* sources,
+               const DeviceMatrix<Cuda, T>& target, std::int64_t* targets, Index count) {
   const Launch launch(queue);
   if (count == 0 || source.cols == 0 || source.count == 0) return;
   const Walk walk = plan_walk(count, source.cols, source.count, most_blocks(launch));
@@ -201,13 +201,13 @@ void copy_rows(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const st
   check_launch("copy_rows kernel");
 }
 
-#define QRANE_INSTANTIATE(T)                                                                                 \
-  template void copy(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&, Part);        \
-  template void narrow(const Queue&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, T>&, Part); \
-  template void widen(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, double>&);        \
-  template void copy_rows(const Queue&, const DeviceMatrix<Cuda, T>&, const std::int64_t*,                   \
-                          const DeviceMatrix<Cuda, T>&, const std::int64_t*, Index);                         \
-  template void fill(const Queue&, const DeviceMatrix<Cuda, T>&, T, T);                                      \
+#define QRANE_INSTANTIATE(T)                                                                                       \
+  template void copy(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&, Part);              \
+  template void narrow(const Queue&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, T>&, Part);       \
+  template void widen(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, double>&);              \
+  template void copy_rows(const Queue&, const DeviceMatrix<Cuda, T>&, std::int64_t*, const DeviceMatrix<Cuda, T>&, \
+                          std::int64_t*, Index);                                                                   \
+  template void fill(const Queue&, const DeviceMatrix<Cuda, T>&, T, T);                                            \
   template void transpose(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(256)
 }  // namespace
 
 template <class T>
-void gather_columns(const Queue& queue, const DeviceMatrix<Cuda, T>& source, const std::int32_t* columns,
+void gather_columns(const Queue& queue, const DeviceMatrix<Cuda, T>& source, std::int32_t* columns,
                     const DeviceMatrix<Cuda, T>& target) {
   const Launch launch(queue);
   if (target.rows == 0 || target.cols == 0) return;
@@ -34,9 +34,9 @@ void gather_columns(const Queue& queue, const DeviceMatrix<Cuda, T>& source, con
   check_launch("gather_columns kernel");
 }
 
-template void gather_columns(const Queue&, const DeviceMatrix<Cuda, float>&, const std::int32_t*,
+template void gather_columns(const Queue&, const DeviceMatrix<Cuda, float>&, std::int32_t*,
                              const DeviceMatrix<Cuda, float>&);
-template void gather_columns(const Queue&, const DeviceMatrix<Cuda, double>&, const std::int32_t*,
+template void gather_columns(const Queue&, const DeviceMatrix<Cuda, double>&, std::int32_t*,
                              const DeviceMatrix<Cuda, double>&);
 
 }  // namespace qrane::backend::cuda

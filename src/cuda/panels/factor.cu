@@ -80,8 +80,8 @@ constexpr int window_warps = 8, window_cols = 32;
 /// be. Thread map: lane c has column c, warp w rows w, w + 8, .... A step broadcasts the pivot column within warps,
 /// sums over the eight by one barrier, and with the sums for the columns at the right gets those for the finished ones,
 /// which are the Gram matrix that T is made from. Norms and tau are rounded to nearest: a chain may meet the same
-/// lengths thousands of times (off_unit in update/rows.hpp), and a reciprocal root's error there would be the same each
-/// time.
+/// lengths thousands of times (off_unit in update/thin_q/rows.hpp), and a reciprocal root's error there would be the
+/// same each time.
 template <class T, int Rows>
 __global__ void __launch_bounds__(32 * window_warps, 1)
     factor_window_kernel(const std::int32_t* condition, Panel<Cuda, T> panel) {

@@ -12,6 +12,10 @@
 
 namespace qrane::dense {
 
+/// When the stable way follows a Gram matrix that was refused: `queued` behind it, under its flag, so that nothing is
+/// waited for; or in finish(), after a look at the flag.
+enum class Fallback { queued, in_finish };
+
 /// x (n x nrhs) with op(R11) x = y for the leading k x k triangle, in place in y's first k rows.
 template <class B, class T, class F>
 void solve_triangle(F& f, backend::Op op, const backend::DeviceMatrix<B, T>& y) {

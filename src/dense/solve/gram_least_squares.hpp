@@ -19,7 +19,6 @@
 
 #include <qrane/least_squares.hpp>
 
-#include "dense/kept.hpp"
 #include "dense/solve/rank.hpp"
 
 namespace qrane::dense {
@@ -40,6 +39,7 @@ struct GramLeastSquares {
   static constexpr Index first_square = 3;
   Index facts_count = 0;
 
+  GramLeastSquares() = default;
   GramLeastSquares(Carver<B>& carver, typename B::Queue& queue, Index rows, Index cols, Index nrhs)
       : facts_count(first_square + nrhs + 1) {
     facts = carver.template take<double>(facts_count);
@@ -55,11 +55,11 @@ struct GramLeastSquares {
   }
 };
 
-/// R, W, Qᵀ b, x and ‖b - A x‖² queued; nothing is waited for.
+/// R, W, Qᵀ b and x queued, and with `residuals` ‖b - A x‖²; nothing is waited for.
 template <class B, class T>
 void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>& work,
                          const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& b,
-                         const backend::DeviceMatrix<B, T>& x) {
+                         const backend::DeviceMatrix<B, T>& x, bool residuals) {
   set_flags(queue, work.failed, 1, 0);
   gram(queue, a, work.gram, work.scratch);
   backend::GuardedCholesky<B, T> cholesky;
@@ -80,31 +80,22 @@ void queue_gram_solution(typename B::Queue& queue, const GramLeastSquares<B, T>&
   solve.y = work.y;
   solve.facts = work.facts;
   solve_gram(queue, solve, work.scratch);
-  residual_squares(queue, a, x, b, work.facts + work.first_square, work.scratch);
+  if (residuals) residual_squares(queue, a, x, b, work.facts + work.first_square, work.scratch);
 }
 
-/// Nothing where A is too ill-conditioned for this way. a, b: device, column-major.
+/// What the host learns of a queued solution; waits. A deficient one is replaced as the options ask. Nothing where A is
+/// too ill-conditioned for this way: x is of no meaning.
 template <class B, class T>
-std::optional<Solution<T>> gram_least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile,
-                                              Kept<B>& kept, const backend::DeviceMatrix<B, T>& a,
-                                              const backend::DeviceMatrix<B, T>& b, const SolveOptions& options,
-                                              Memory where) {
-  const Index m = a.rows, n = a.cols, nrhs = b.cols;
-  Carver<B> sizes;
-  const GramLeastSquares<B, T> counted(sizes, queue, m, n, nrhs);
-  auto memory = kept.memory(queue, sizes.used());
-  Carver<B> carver(memory->template as<std::byte>());
-  const GramLeastSquares<B, T> work(carver, queue, m, n, nrhs);
-  Matrix<T> x = device_matrix<B, T>(queue, n, nrhs);
-  const backend::DeviceMatrix<B, T> device_x = as_device<B>(x.view());
-  queue_gram_solution<B, T>(queue, work, a, b, device_x);
-
+std::optional<Solution<T>> finish_gram_solution(typename B::Queue& queue, const plan::DeviceProfile& profile,
+                                                const GramLeastSquares<B, T>& work,
+                                                const backend::DeviceMatrix<B, T>& a,
+                                                const backend::DeviceMatrix<B, T>& b,
+                                                const backend::DeviceMatrix<B, T>& x, const SolveOptions& options,
+                                                bool residuals) {
+  const Index m = a.rows, n = a.cols;
   std::vector<double> facts(static_cast<std::size_t>(work.facts_count));
   queue.download(work.facts, facts.data(), work.facts_count);
-  if (static_cast<std::int32_t>(std::bit_cast<std::int64_t>(facts.back())) != 0) {
-    memory.keep();
-    return std::nullopt;
-  }
+  if (static_cast<std::int32_t>(std::bit_cast<std::int64_t>(facts.back())) != 0) return std::nullopt;
   Solution<T> out;
   out.rank = out.full = n;
   out.condition = facts[0];
@@ -120,16 +111,16 @@ std::optional<Solution<T>> gram_least_squares(typename B::Queue& queue, const pl
       wide.limits = queue.limits(double{});
       const Matrix<double> wide_x =
           solve_pivoted<B, double>(queue, wide, pivoted, out.rank, work.y, options.least_norm, Memory::device);
-      narrow(queue, as_device<B>(wide_x.view()), device_x, backend::Part::all);
-      residual_squares(queue, a, device_x, b, work.facts + work.first_square, work.scratch);
-      queue.download(work.facts, facts.data(), work.facts_count);
+      narrow(queue, as_device<B>(wide_x.view()), x, backend::Part::all);
+      if (residuals) {
+        residual_squares(queue, a, x, b, work.facts + work.first_square, work.scratch);
+        queue.download(work.facts, facts.data(), work.facts_count);
+      }
     }
   }
   out.from_gram = true;
-  for (Index c = 0; c < nrhs; ++c)
+  for (Index c = 0; residuals && c < b.cols; ++c)
     out.residual_norms.push_back(std::sqrt(facts[static_cast<std::size_t>(work.first_square + c)]));
-  out.x = where == Memory::host ? export_matrix<B, T>(queue, device_x, where) : std::move(x);
-  memory.keep();
   return out;
 }
 

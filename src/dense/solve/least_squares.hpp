@@ -82,86 +82,214 @@ std::vector<double> residual_norms(typename B::Queue& queue, const backend::Devi
   return norms;
 }
 
-/// x of least norm from a factorization of Aᵀ (n x m, n > m).
+/// Least squares for systems of one shape: the decisions, the memory, and one solution at a time.
 template <class B, class T>
-Solution<T> solve_transposed(Factorization<B, T>& f, RankView<B, T>& rank, const backend::DeviceMatrix<B, T>& b,
-                             const SolveOptions& options, Memory where) {
-  using namespace backend;
-  const Index n = f.plan().rows, m = f.plan().cols;
-  const double tolerance = tolerance_or_default<T>(options.relative_tolerance, m, n);
-  Solution<T> out;
-  out.full = m;
-  out.condition = rank.condition;
-  Temporary<B, T> x(f.queue(), n, b.cols);
-  fill(f.queue(), x.matrix, T(0), T(0));
-  const DeviceMatrix<B, T> top = x.matrix.block(0, 0, m, b.cols);
-  out.rank = rank.decide(tolerance);
-  refuse_deficient(options, out.rank, out.full, tolerance, out.condition);
-  if (out.deficient()) {  // Rᵀ w = b, rank-deficient, on the host
-    HostMatrix lower(m, m);
-    for (Index j = 0; j < m; ++j)
-      for (Index i = j; i < m; ++i) lower(i, j) = rank.r()(j, i);
-    const Matrix<T> w = from_host_matrix<T>(solve_deficient(pivoted_qr(std::move(lower)), out.rank,
-                                                            to_host_matrix<B, T>(f.queue(), b), options.least_norm));
-    load<B, T>(f.queue(), w.view(), top);
-  } else {
-    copy(f.queue(), b, top, Part::all);
-    solve_triangle(f, Op::transpose, top);
+class LeastSquaresWork {
+ public:
+  using Queue = typename B::Queue;
+  using Mat = backend::DeviceMatrix<B, T>;
+
+  LeastSquaresWork(const Queue& queue, const plan::DeviceProfile& profile, Index rows, Index cols, Index nrhs,
+                   Algorithm algorithm, Fallback fallback)
+      : queue_(queue), profile_(profile), rows_(rows), cols_(cols), nrhs_(nrhs), queued_(fallback == Fallback::queued) {
+    detail::check(nrhs >= 0, ErrorCode::invalid_argument, "the number of right-hand sides is negative: ", nrhs);
+    constexpr Index most_rhs = 32;  // each four are one more pass over A
+    const Index widest = std::min(profile.limits.max_solve_gram, profile.limits.max_cholesky);
+    gram_ = sizeof(T) == 4 && algorithm == Algorithm::automatic && cols > 0 && cols <= widest && rows >= 2 * cols &&
+            nrhs > 0 && nrhs <= most_rhs;
+    Options wish;
+    wish.algorithm = gram_ && queued_ ? Algorithm::caqr : algorithm;  // no library products under a flag
+    const auto planned = [&](QForm q) {
+      wish.q = q;
+      plan_ = plan::make_plan(profile, std::max(rows, cols), std::min(rows, cols), 1, sizeof(T), wish);
+      return plan_.algorithm;
+    };
+    // where Q comes out explicit from Cholesky QR it is the faster way to Qᵀ b too
+    if (wide() || sizeof(T) == 4 || algorithm != Algorithm::automatic || planned(QForm::thin) != Algorithm::cholesky_qr)
+      planned(QForm::implicit);
+    plan_.workspace_bytes = Factorization<B, T>::workspace_bytes(plan_);
   }
-  lift(f, x.matrix);
-  out.x = export_matrix<B, T>(f.queue(), x.matrix, where);
-  f.queue().synchronize();
-  return out;
-}
 
-/// A view in column-major device memory: where it is, or copied there.
-template <class B, class T>
-struct OnDevice {
-  Temporary<B, T> copy;
-  backend::DeviceMatrix<B, T> matrix;
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  Index rhs_cols() const { return nrhs_; }
+  const Plan& plan() const { return plan_; }
 
-  OnDevice(typename B::Queue& queue, const MatrixView<const T>& v) : OnDevice(queue, v, stays(v)) {}
+  /// With matrices of the user's in column-major device memory.
+  Index workspace_bytes() {
+    Carver<B> sizes;
+    carve(sizes);
+    const Index transposed_bytes = wide() ? bytes_of(rows_, cols_, 1, sizeof(T)) : 0;
+    return sizes.used() + (takes_qr_at_once() ? plan_.workspace_bytes : 0) + transposed_bytes;
+  }
+  /// Device memory that is held.
+  Index bytes() const {
+    return memory_.bytes() + a_memory_.bytes() + b_memory_.bytes() + (f_ ? plan_.workspace_bytes : 0);
+  }
+
+  /// x, which finish() completes. Queues work alone from and to column-major device memory, and allocates the first
+  /// time alone. `residuals`: finish() will ask for their norms.
+  void execute(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> x, bool check, bool residuals) {
+    check_shapes(a, b, x);
+    reserve();
+    a_ = a_memory_.bring(queue_, wide() ? transposed(a) : a);
+    b_ = b_memory_.bring(queue_, b);
+    if (check) {
+      check_finite<B, T>(queue_, "A", a_, wide());
+      check_finite<B, T>(queue_, "b", b_);
+    }
+    a_view_ = a;
+    x_view_ = x;
+    x_ = is_in_place<B>(x) ? as_device<B>(x) : x_memory_;
+    residuals_ = residuals;
+    if (gram_)
+      by_gram();
+    else
+      by_qr();
+    deliver();
+  }
+
+  /// Waits, and decides the rank; x is replaced as the options ask where it is deficient. The solution comes without x.
+  Solution<T> finish(const SolveOptions& options) {
+    if (gram_) {
+      if (auto out = finish_gram_solution<B, T>(queue_, profile_, gram_work_, a_, b_, x_, options, residuals_)) {
+        if (out->deficient()) deliver();
+        return std::move(*out);
+      }
+      if (!queued_) by_qr();
+    }
+    RankView<B, T> rank(*f_);
+    const double tolerance = tolerance_or_default<T>(options.relative_tolerance, rows_, cols_);
+    Solution<T> out;
+    out.full = std::min(rows_, cols_);
+    out.condition = rank.condition;
+    out.rank = rank.decide(tolerance);
+    refuse_deficient(options, out.rank, out.full, tolerance, out.condition);
+    if (out.deficient()) wide() ? solve_deficient_wide(rank, out.rank, options) : solve_deficient_tall(rank, options);
+    if (out.deficient() || gram_) deliver();
+    if (residuals_) out.residual_norms = norms();
+    queue_.synchronize();
+    return out;
+  }
 
  private:
-  static bool stays(const MatrixView<const T>& v) { return is_resident<B>(v) && v.layout == Layout::column_major; }
-  OnDevice(typename B::Queue& queue, const MatrixView<const T>& v, bool there)
-      : copy(queue, there ? 0 : v.rows, there ? 0 : v.cols), matrix(there ? as_device<B>(v) : copy.matrix) {
-    if (!there) load<B, T>(queue, v, copy.matrix);
+  bool wide() const { return rows_ < cols_; }
+  bool takes_qr_at_once() const { return queued_ || !gram_; }
+  /// The rows of Qᵀ b, or b, that a solve keeps.
+  Index rows_of_y() const { return wide() || plan_.q == QForm::thin ? std::min(rows_, cols_) : rows_; }
+
+  void check_shapes(const MatrixView<const T>& a, const MatrixView<const T>& b, const MatrixView<T>& x) const {
+    check_view("A", a);
+    check_view("b", b);
+    check_view("x", x);
+    detail::check(a.rows == rows_ && a.cols == cols_, ErrorCode::invalid_argument, "A is ", a.rows, " x ", a.cols,
+                  " where ", rows_, " x ", cols_, " is needed");
+    detail::check(b.rows == rows_ && b.cols == nrhs_, ErrorCode::invalid_argument, "b is ", b.rows, " x ", b.cols,
+                  " where ", rows_, " x ", nrhs_, " is needed");
+    detail::check(x.rows == cols_ && x.cols == nrhs_, ErrorCode::invalid_argument, "x is ", x.rows, " x ", x.cols,
+                  " where ", cols_, " x ", nrhs_, " is needed");
   }
+
+  void carve(Carver<B>& carver) {
+    if (gram_) gram_work_ = GramLeastSquares<B, T>(carver, queue_, rows_, cols_, nrhs_);
+    x_memory_ = carver.template matrix<T>(cols_, nrhs_);
+    y_ = carver.template matrix<T>(rows_of_y(), nrhs_);
+    z_ = carver.template matrix<T>(gram_ ? cols_ : 0, nrhs_);
+  }
+
+  void reserve() {
+    const bool needs_memory = memory_.bytes() == 0, needs_qr = takes_qr_at_once() && !f_;
+    detail::check(!queue_.captured() || !(needs_memory || needs_qr), ErrorCode::unavailable,
+                  "the first execute() of a LeastSquaresPlan allocates: call it once before the stream is captured");
+    if (needs_memory) {
+      Carver<B> sizes;
+      carve(sizes);
+      memory_ = Buffer<B>(queue_, std::max<Index>(sizes.used(), 1));
+      Carver<B> carver(memory_.template as<std::byte>());
+      carve(carver);
+    }
+    if (needs_qr) make_qr();
+  }
+  void make_qr() { f_ = std::make_unique<Factorization<B, T>>(queue_, plan_); }
+
+  void by_gram() {
+    queue_gram_solution<B, T>(queue_, gram_work_, a_, b_, x_, residuals_);
+    if (!queued_) return;
+    queue_.guarded(gram_work_.failed, [&](Queue& refused) {
+      f_->run_under(refused, a_);
+      copy(refused, b_, y_, backend::Part::all);
+      f_->apply_under(refused, backend::Op::transpose, y_);
+      copy(refused, y_.block(0, 0, cols_, nrhs_), z_, backend::Part::all);
+    });
+    solve_triangle<B, T>(*f_, backend::Op::none, z_);  // a library call: whether or not it counts
+    auto refused = queue_.when(gram_work_.failed);
+    copy(refused, z_, x_, backend::Part::all);
+  }
+
+  void by_qr() {
+    using backend::Op;
+    if (!f_) make_qr();
+    f_->run(a_);
+    if (wide()) {
+      fill(queue_, x_, T(0), T(0));
+      const Mat top = x_.block(0, 0, rows_, nrhs_);
+      copy(queue_, b_, y_, backend::Part::all);
+      copy(queue_, b_, top, backend::Part::all);
+      solve_triangle<B, T>(*f_, Op::transpose, top);
+      return lift(*f_, x_);
+    }
+    if (plan_.q != QForm::thin) copy(queue_, b_, y_, backend::Part::all);
+    copy(queue_, project(*f_, plan_.q == QForm::thin ? b_ : y_, y_), x_, backend::Part::all);
+    solve_triangle<B, T>(*f_, Op::none, x_);
+  }
+
+  /// From y, which stays for another look.
+  void solve_deficient_tall(RankView<B, T>& rank, const SolveOptions& options) {
+    const Temporary<B, T> y(queue_, cols_, nrhs_);
+    copy(queue_, y_.block(0, 0, cols_, nrhs_), y.matrix, backend::Part::all);
+    const Solution<T> solved = solve_projected<B, T>(*f_, rank, profile_, y.matrix, options, Memory::device);
+    copy(queue_, as_device<B>(solved.x.view()), x_, backend::Part::all);
+    queue_.synchronize();
+  }
+  /// Rᵀ w = b, rank-deficient, on the host; x = Q [w; 0].
+  void solve_deficient_wide(RankView<B, T>& rank, Index numerical_rank, const SolveOptions& options) {
+    HostMatrix lower(rows_, rows_);
+    for (Index j = 0; j < rows_; ++j)
+      for (Index i = j; i < rows_; ++i) lower(i, j) = rank.r()(j, i);
+    const Matrix<T> w = from_host_matrix<T>(solve_deficient(pivoted_qr(std::move(lower)), numerical_rank,
+                                                            to_host_matrix<B, T>(queue_, y_), options.least_norm));
+    fill(queue_, x_, T(0), T(0));
+    load<B, T>(queue_, w.view(), x_.block(0, 0, rows_, nrhs_));
+    lift(*f_, x_);
+  }
+
+  std::vector<double> norms() {
+    if (!wide()) return residual_norms<B, T>(queue_, a_, x_, b_);
+    if (is_in_place<B>(a_view_)) return residual_norms<B, T>(queue_, as_device<B>(a_view_), x_, b_);
+    const Temporary<B, T> a(queue_, rows_, cols_);
+    transpose(queue_, a_, a.matrix);
+    return residual_norms<B, T>(queue_, a.matrix, x_, b_);
+  }
+
+  void deliver() {
+    if (!is_in_place<B>(x_view_)) store<B, T>(queue_, x_, x_view_);
+  }
+
+  Queue queue_;
+  plan::DeviceProfile profile_;
+  Index rows_, cols_, nrhs_;
+  bool queued_, gram_ = false, residuals_ = false;
+  Plan plan_;
+  std::unique_ptr<Factorization<B, T>> f_;  // of A, or of Aᵀ where A is wide
+  Buffer<B> memory_;
+  Brought<B, T> a_memory_, b_memory_;
+  GramLeastSquares<B, T> gram_work_;
+  Mat x_memory_, y_, z_;  // x where the user's is out of reach; Qᵀ b, or b where A is wide; x by a QR under a flag
+  // the last one
+  Mat a_, b_, x_;
+  MatrixView<const T> a_view_;
+  MatrixView<T> x_view_;
 };
-
-/// QR of a tall A, then x. Where Q comes out explicit from Cholesky QR it is the faster way to Qᵀ b too.
-template <class B, class T>
-Solution<T> solve_tall(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
-                       const backend::DeviceMatrix<B, T>& a, MatrixView<const T> b,
-                       const LeastSquaresOptions& options) {
-  Options wish;
-  wish.algorithm = options.algorithm;
-  if (sizeof(T) == 8 && options.algorithm == Algorithm::automatic) {
-    wish.q = QForm::thin;
-    const Plan thin = plan::make_plan(profile, a.rows, a.cols, 1, sizeof(T), wish);
-    if (thin.algorithm != Algorithm::cholesky_qr) wish.q = QForm::implicit;
-  }
-  auto f = kept.template factorization<T>(queue, profile, a.rows, a.cols, wish);
-  f->run(a);
-  RankView<B, T> rank(*f);
-  Solution<T> out = solve<B, T>(*f, rank, profile, b, options.solve, b.memory);
-  f.keep();
-  return out;
-}
-
-/// The Gram matrix's way, for the shapes it is good for and where nobody asks for another.
-template <class B, class T>
-std::optional<Solution<T>> try_gram(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
-                                    const backend::DeviceMatrix<B, T>& a, const backend::DeviceMatrix<B, T>& b,
-                                    const LeastSquaresOptions& options, Memory where) {
-  constexpr Index most_rhs = 32;  // each four are one more pass over A
-  const Index n = a.cols, widest = std::min(profile.limits.max_solve_gram, profile.limits.max_cholesky);
-  if (sizeof(T) == 4 && options.algorithm == Algorithm::automatic && n > 0 && n <= widest && a.rows >= 2 * n &&
-      b.cols > 0 && b.cols <= most_rhs)
-    return gram_least_squares<B, T>(queue, profile, kept, a, b, options.solve, where);
-  return std::nullopt;
-}
 
 template <class B, class T>
 Solution<T> least_squares(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept,
@@ -169,30 +297,14 @@ Solution<T> least_squares(typename B::Queue& queue, const plan::DeviceProfile& p
   check_view("A", a);
   check_view("b", b);
   detail::check(b.rows == a.rows, ErrorCode::invalid_argument, "b has ", b.rows, " rows, but A has ", a.rows);
-  const Index m = a.rows, n = a.cols;
-  const OnDevice<B, T> matrix(queue, a), right(queue, b);
-  if (options.check_finite) {
-    check_finite<B, T>(queue, "A", matrix.matrix);
-    check_finite<B, T>(queue, "b", right.matrix);
-  }
-  Solution<T> out;
-  if (m >= n) {
-    if (auto solved = try_gram<B, T>(queue, profile, kept, matrix.matrix, right.matrix, options, b.memory))
-      return std::move(*solved);
-    out = solve_tall<B, T>(queue, profile, kept, matrix.matrix, b, options);
-  } else {
-    Options wish;
-    wish.algorithm = options.algorithm;
-    const Temporary<B, T> transposed(queue, n, m);
-    transpose(queue, matrix.matrix, transposed.matrix);
-    auto f = kept.template factorization<T>(queue, profile, n, m, wish);
-    f->run(transposed.matrix);
-    RankView<B, T> rank(*f);
-    out = solve_transposed<B, T>(*f, rank, right.matrix, options.solve, b.memory);
-    f.keep();
-  }
-  const OnDevice<B, T> x(queue, std::as_const(out.x).view());
-  out.residual_norms = residual_norms<B, T>(queue, matrix.matrix, x.matrix, right.matrix);
+  auto work = kept.template lease<LeastSquaresWork<B, T>>({a.rows, a.cols, b.cols, options.algorithm}, [&] {
+    return LeastSquaresWork<B, T>(queue, profile, a.rows, a.cols, b.cols, options.algorithm, Fallback::in_finish);
+  });
+  Matrix<T> x = b.memory == Memory::host ? Matrix<T>::host(a.cols, b.cols) : device_matrix<B, T>(queue, a.cols, b.cols);
+  work->execute(a, b, x.view(), options.check_finite, true);
+  Solution<T> out = work->finish(options.solve);
+  out.x = std::move(x);
+  work.keep();
   return out;
 }
 

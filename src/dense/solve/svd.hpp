@@ -3,8 +3,8 @@
 // for.
 //
 //   through G   float data: G = AᵀA in double, V and Σ of G, U = A (V Σ^-1), with double products, rounded once. U is
-//               orthonormal to κ² 2^-53, so Σ decides: beyond κ = 1e4 a flag is raised on the device, which is read
-//               when all is done, and the stable way follows.
+//               orthonormal to κ² 2^-53, so Σ decides: beyond κ = 1e4 a flag is raised on the device, and the stable
+//               way follows: queued at once under that flag (a plan), or after the host has read it (a call).
 //   through R   A = Q R, R = U_R Σ Vᵀ, U = Q U_R: backward stable for every A.
 //   on host     the same with the SVD of R by LAPACK, where the backend has none or R is too wide for it.
 #pragma once
@@ -25,146 +25,168 @@ inline HostMatrix transposed(const HostMatrix& a) {
   return out;
 }
 
-/// A small host matrix where the user's data lives.
+/// SVDs of matrices of one shape: the decisions, the memory, and one SVD at a time. A is seen as tall, with m >= n; of
+/// a wide one all views are transposed.
 template <class B, class T>
-Matrix<T> place(typename B::Queue& queue, const HostMatrix& a, Memory where) {
-  Matrix<T> host = from_host_matrix<T>(a);
-  if (where == Memory::host) return host;
-  Matrix<T> out = device_matrix<B, T>(queue, a.rows, a.cols);
-  load<B, T>(queue, std::as_const(host).view(), as_device<B>(out.view()));
-  queue.synchronize();
-  return out;
-}
-
-/// The SVD of a tall matrix on its way: A = U diag(sigma) Vᵀ.
-template <class B, class T>
-class TallSvd {
+class SvdWork {
  public:
   using Queue = typename B::Queue;
   using Mat = backend::DeviceMatrix<B, T>;
 
-  /// a: m x n, m >= n, only read, and kept in place by the caller.
-  TallSvd(Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept, const Mat& a, const SvdOptions& options)
-      : queue_(queue), profile_(profile), kept_(kept), a_(a), options_(options) {
-    if (options.vectors) u_ = device_matrix<B, T>(queue, a.rows, a.cols);
+  SvdWork(const Queue& queue, const plan::DeviceProfile& profile, Index rows, Index cols, const SvdOptions& options,
+          Fallback fallback)
+      : queue_(queue),
+        rows_(rows),
+        cols_(cols),
+        m_(std::max(rows, cols)),
+        n_(std::min(rows, cols)),
+        vectors_(options.vectors),
+        queued_(fallback == Fallback::queued) {
+    const backend::Limits limits = queue_.limits(T{});
+    on_device_ = n_ > 0 && n_ <= limits.max_small_svd;
+    gram_ = on_device_ && sizeof(T) == 4 && options.algorithm == Algorithm::automatic && n_ <= limits.max_multiply_full;
+    // R, and Q in the form that the algorithm is best at; what runs under a flag cannot use library products
+    Options wish;
+    wish.algorithm = gram_ && queued_ ? Algorithm::caqr : options.algorithm;
+    const bool thin = options.algorithm == Algorithm::automatic || options.algorithm == Algorithm::cholesky_qr;
+    wish.q = !vectors_ ? QForm::none : thin ? QForm::thin : QForm::implicit;
+    plan_ = plan::make_plan(profile, m_, n_, 1, sizeof(T), wish);
+    plan_.workspace_bytes = Factorization<B, T>::workspace_bytes(plan_);
   }
 
-  /// Leaves a result that failed() may have to take back.
-  void run() {
-    if (a_.cols > 0 && a_.cols <= queue_.limits(T{}).max_small_svd)
-      run_on_device();
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  const Plan& plan() const { return plan_; }
+  bool on_device() const { return on_device_; }
+
+  /// With matrices of the user's in column-major device memory.
+  Index workspace_bytes() {
+    Carver<B> sizes;
+    carve(sizes);
+    const Index matrix_bytes = rows_ < cols_ ? bytes_of(m_, n_, 1, sizeof(T)) : 0;  // Aᵀ, and U of Aᵀ
+    return sizes.used() + (takes_qr_at_once() ? plan_.workspace_bytes : 0) + (vectors_ ? 2 : 1) * matrix_bytes;
+  }
+  /// Device memory that is held.
+  Index bytes() const {
+    return memory_.bytes() + a_memory_.bytes() + u_memory_.bytes() + (f_ ? plan_.workspace_bytes : 0);
+  }
+
+  /// A's SVD into s, u and vt, which finish() completes. Queues work alone where all of it runs on the device, from and
+  /// to column-major device memory, and allocates the first time alone.
+  void execute(MatrixView<const T> a, MatrixView<T> s, MatrixView<T> u, MatrixView<T> vt, bool check) {
+    check_shapes(a, s, u, vt);
+    const bool wide = rows_ < cols_;
+    s_ = s;
+    left_ = wide ? transposed(vt) : u;
+    right_ = wide ? u : transposed(vt);
+    reserve();
+    a_ = a_memory_.bring(queue_, wide ? transposed(a) : a);
+    if (check) check_finite<B, T>(queue_, "A", a_, wide);
+    if (vectors_) u_ = place_of_u();
+    small_.reset();
+    if (gram_)
+      through_gram();
     else
-      run_on_host();
+      through_r(queue_, false);
+    const auto stays = [](const MatrixView<T>& v) { return v.rows == 0 || v.cols == 0 || is_resident<B>(v); };
+    completed_ = !(stays(s_) && stays(left_) && stays(right_));
+    if (completed_) corrected_ = complete();  // before anything leaves the device
+    deliver();
   }
 
-  /// Waits; true when run() was to be done by run_again().
-  bool failed() {
-    if (!doubtful_) return false;
-    std::int32_t failed = 0;
-    queue_.download(failed_, &failed, 1);
-    return failed != 0;
-  }
-  void run_again() { through_r(); }
-  /// All went well.
-  void keep() {
-    if (memory_) memory_->keep();
-  }
-
-  /// U, m x n, in the device's memory. Wants vectors, as v_transposed does.
-  Matrix<T>& u() { return u_; }
-  /// n x 1 where wanted.
-  Matrix<T> s(Memory where) {
-    if (on_host_) {
-      HostMatrix values(static_cast<Index>(small_.s.size()), 1);
-      values.data = small_.s;
-      return place<B, T>(queue_, values, where);
-    }
-    return narrowed(backend::DeviceMatrix<B, double>{sigma_, a_.cols, 1, a_.cols, 0, 1}, where);
-  }
-  /// V (`vt`: Vᵀ), n x n, where wanted.
-  Matrix<T> v(bool vt, Memory where) {
-    if (on_host_) return place<B, T>(queue_, vt ? small_.vt : transposed(small_.vt), where);
-    if (!vt) return narrowed(v_, where);
-    transpose(queue_, v_, product_);  // which is done with
-    return narrowed(product_, where);
+  /// Waits; whether LAPACK had the last word, on the host.
+  bool finish() {
+    if (!completed_ && (corrected_ = complete())) deliver();
+    queue_.synchronize();
+    return small_.has_value();
   }
 
  private:
-  Matrix<T> narrowed(const backend::DeviceMatrix<B, double>& a, Memory where) {
-    if (where == Memory::device) {
-      Matrix<T> out = device_matrix<B, T>(queue_, a.rows, a.cols);
-      narrow(queue_, a, as_device<B>(out.view()), backend::Part::all);
-      return out;
-    }
-    Temporary<B, T> out(queue_, a.rows, a.cols);
-    narrow(queue_, a, out.matrix, backend::Part::all);
-    return export_matrix<B, T>(queue_, out.matrix, where);
-  }
-
-  void run_on_device() {
-    const Index n = a_.cols;
-    const auto carve = [&](Carver<B>& carver) {
-      for (auto* w : {&r_, &v_, &product_}) *w = carver.template matrix<double>(n, n);
-      sigma_ = carver.template take<double>(n);
-      work_ = carver.template take<double>(small_svd_work(queue_, n));
-      failed_ = carver.template take<std::int32_t>(8);
-      scratch_.bytes = takes_gram() ? std::clamp(8 * a_.rows * n, Index{1} << 20, plenty) : 0;
-      scratch_.data = carver.template take<std::byte>(scratch_.bytes);
-    };
-    Carver<B> sizes;
-    carve(sizes);
-    memory_.emplace(kept_.memory(queue_, sizes.used()));
-    Carver<B> carver((*memory_)->template as<std::byte>());
-    carve(carver);
-    doubtful_ = takes_gram();
-    if (doubtful_)
-      through_gram();
-    else
-      through_r();
-  }
-
   static constexpr Index plenty = Index{1} << 26;  // of partial Gram matrices
 
-  bool takes_gram() const {
-    return sizeof(T) == 4 && options_.algorithm == Algorithm::automatic &&
-           a_.cols <= queue_.limits(T{}).max_multiply_full;
+  bool takes_qr_at_once() const { return queued_ || !gram_; }
+
+  void check_shapes(const MatrixView<const T>& a, const MatrixView<T>& s, const MatrixView<T>& u,
+                    const MatrixView<T>& vt) const {
+    const auto shaped = [](const char* name, const auto& v, Index rows, Index cols) {
+      check_view(name, v);
+      detail::check(v.rows == rows && v.cols == cols, ErrorCode::invalid_argument, name, " is ", v.rows, " x ", v.cols,
+                    " where ", rows, " x ", cols, " is needed");
+    };
+    shaped("A", a, rows_, cols_);
+    shaped("s", s, n_, 1);
+    shaped("u", u, vectors_ ? rows_ : 0, vectors_ ? n_ : 0);
+    shaped("vt", vt, vectors_ ? n_ : 0, vectors_ ? cols_ : 0);
   }
 
+  void carve(Carver<B>& carver) {
+    if (!on_device_) return;
+    for (auto* w : {&r_, &v_, &product_}) *w = carver.template matrix<double>(n_, n_);
+    sigma_ = carver.template take<double>(n_);
+    work_ = carver.template take<double>(small_svd_work(queue_, n_));
+    failed_ = carver.template take<std::int32_t>(8);
+    scratch_.bytes = gram_ ? std::clamp(8 * m_ * n_, Index{1} << 20, plenty) : 0;
+    scratch_.data = carver.template take<std::byte>(scratch_.bytes);
+  }
+
+  void reserve() {
+    const bool needs_memory = on_device_ && memory_.bytes() == 0, needs_qr = takes_qr_at_once() && !f_;
+    detail::check(!queue_.captured() || !(needs_memory || needs_qr || !on_device_), ErrorCode::unavailable,
+                  on_device_ ? "the first execute() of an SvdPlan allocates: call it once before the stream is captured"
+                             : "an SVD of this width takes the host on this device, and cannot be captured");
+    if (needs_memory) {
+      Carver<B> sizes;
+      carve(sizes);
+      memory_ = Buffer<B>(queue_, sizes.used());
+      Carver<B> carver(memory_.template as<std::byte>());
+      carve(carver);
+    }
+    if (needs_qr) make_qr();
+  }
+  void make_qr() { f_ = std::make_unique<Factorization<B, T>>(queue_, plan_); }
+
+  /// Where kernels leave U: where the user wants it, if they can.
+  Mat place_of_u() {
+    if (is_in_place<B>(left_)) return as_device<B>(left_);
+    const Index ld = std::max<Index>(m_, 1);
+    if (u_memory_.bytes() == 0) u_memory_ = Buffer<B>(queue_, bytes_of(ld, n_, 1, sizeof(T)));
+    return {u_memory_.template as<T>(), m_, n_, ld, 0, 1};
+  }
+
+  typename B::template Pointer<std::int32_t> gram_refused() const { return failed_; }
+  typename B::template Pointer<std::int32_t> not_orthonormal() const { return failed_ + 1; }
+
   void through_gram() {
-    set_flags(queue_, failed_, 1, 0);
+    set_flags(queue_, failed_, 2, 0);
     gram(queue_, a_, r_, scratch_);
     backend::SmallSvd<B> task = small_task();
     task.gram = true;
     task.most_condition = 1e4;
     task.accuracy = 0x1p-40;  // U has V's errors times the condition number
-    task.failed = failed_;
-    if (options_.vectors) {
+    task.failed = gram_refused();
+    if (vectors_) {
       task.product = backend::SmallSvd<B>::Product::whiten;
       task.result = product_;
     }
     small_svd(queue_, task);
-    if (options_.vectors) multiply_full(queue_, a_, product_, as_device<B>(u_.view()));
+    if (vectors_) multiply_full(queue_, a_, product_, u_);
+    if (queued_) queue_.guarded(gram_refused(), [&](Queue& conditional) { through_r(conditional, true); });
   }
 
-  void through_r() {
-    auto f = factorization();
-    f->run(a_);
-    widen(queue_, f->r_source(), r_);
+  void through_r(Queue& queue, bool conditional) {
+    if (!f_) make_qr();
+    conditional ? f_->run_under(queue, a_) : f_->run(a_);
+    if (!on_device_) return finish_on_host();
+    widen(queue, f_->r_source(), r_);
     backend::SmallSvd<B> task = small_task();
-    if (options_.vectors) {
-      set_flags(queue_, failed_, 1, 0);
+    if (vectors_) {
+      set_flags(queue, not_orthonormal(), 1, 0);
       task.u = product_;
       task.most_condition = backend::SmallSvd<B>::orthonormal_to;
-      task.failed = failed_;
+      task.failed = not_orthonormal();
     }
-    small_svd(queue_, task);
-    if (options_.vectors) {
-      lift_u(*f);
-      std::int32_t deficient = 0;
-      queue_.download(failed_, &deficient, 1);
-      if (deficient != 0) finish_on_host(*f);
-    }
-    f.keep();
+    small_svd(queue, task);
+    if (vectors_) lift_u(queue);
   }
 
   backend::SmallSvd<B> small_task() const {
@@ -177,114 +199,111 @@ class TallSvd {
     return task;
   }
 
-  /// R, and Q in the form that the algorithm is best at.
-  auto factorization() const {
-    Options wish;
-    wish.algorithm = options_.algorithm;
-    const bool thin = options_.algorithm == Algorithm::automatic || options_.algorithm == Algorithm::cholesky_qr;
-    wish.q = !options_.vectors ? QForm::none : thin ? QForm::thin : QForm::implicit;
-    return kept_.template factorization<T>(queue_, profile_, a_.rows, a_.cols, wish);
-  }
-
   /// U := Q U_R, U_R in product_.
-  void lift_u(Factorization<B, T>& f) {
+  void lift_u(Queue& queue) {
     using backend::Op;
-    const Index n = a_.cols;
-    const Mat u = as_device<B>(u_.view());
-    if (f.keeps_reflectors()) {
-      fill(queue_, u, T(0), T(0));
-      narrow(queue_, product_, u.block(0, 0, n, n), backend::Part::all);
-      lift(f, u);
+    if (gram_) {
+      multiply_full(queue, f_->q(), product_, u_);
       return;
     }
-    const Mat small{cast_pointer<T>(r_.data), n, n, n, 0, 1};  // small_svd is done with R
-    narrow(queue_, product_, small, backend::Part::all);
-    gemm(queue_, Op::none, Op::none, T(1), f.q(), small, T(0), u);
+    if (f_->keeps_reflectors()) {
+      fill(queue, u_, T(0), T(0));
+      narrow(queue, product_, u_.block(0, 0, n_, n_), backend::Part::all);
+      return lift(*f_, u_);
+    }
+    const Mat small{cast_pointer<T>(r_.data), n_, n_, n_, 0, 1};  // small_svd is done with R
+    narrow(queue, product_, small, backend::Part::all);
+    gemm(queue, Op::none, Op::none, T(1), f_->q(), small, T(0), u_);
   }
 
-  void run_on_host() {
-    auto f = factorization();
-    f->run(a_);
-    finish_on_host(*f);
-    f.keep();
+  /// Looks at the flags. True: u_, V and Σ have changed.
+  bool complete() {
+    if (!on_device_ || !(gram_ || vectors_)) return false;
+    std::int32_t flags[2] = {};
+    const auto look = [&] { queue_.download(failed_, flags, 2); };
+    look();
+    if (!gram_) flags[0] = 0;
+    const bool again = flags[0] != 0 && !queued_;
+    if (again) {
+      through_r(queue_, false);
+      if (vectors_) look();
+    }
+    if (!vectors_ || flags[1] == 0) return again;
+    finish_on_host();
+    return true;
   }
 
   /// R = U_R S Vᵀ by LAPACK, and U := Q U_R.
-  void finish_on_host(Factorization<B, T>& f) {
-    on_host_ = true;
-    HostMatrix r = to_host_matrix<B, T>(queue_, f.r_source());
+  void finish_on_host() {
+    HostMatrix r = to_host_matrix<B, T>(queue_, f_->r_source());
     for (Index j = 0; j < r.cols; ++j)
       for (Index i = j + 1; i < r.rows; ++i) r(i, j) = 0;
-    small_ = host_svd(std::move(r), options_.vectors);
-    if (options_.vectors) multiply_q(f, from_host_matrix<T>(small_.u), as_device<B>(u_.view()));
+    small_ = host_svd(std::move(r), vectors_);
+    if (vectors_) multiply_q(*f_, from_host_matrix<T>(small_->u), u_);
   }
 
-  Queue& queue_;
-  const plan::DeviceProfile& profile_;
-  Kept<B>& kept_;
-  Mat a_;
-  SvdOptions options_;
-  Matrix<T> u_;
-  std::optional<typename Kept<B>::template Lease<Buffer<B>>> memory_;
+  /// Σ, V and U where the user wants them.
+  void deliver() {
+    write_into<B, T>(queue_, s_, n_, 1, "s", [&](const Mat& target) {
+      if (small_) {
+        HostMatrix values(n_, 1);
+        values.data = small_->s;
+        return put(values, target);
+      }
+      narrow(queue_, backend::DeviceMatrix<B, double>{sigma_, n_, 1, n_, 0, 1}, target, backend::Part::all);
+    });
+    if (!vectors_) return;
+    const bool as_vt = right_.layout == Layout::row_major;  // its memory is Vᵀ in columns
+    write_into<B, T>(queue_, as_vt ? transposed(right_) : right_, n_, n_, "V", [&](const Mat& target) {
+      if (small_) return put(as_vt ? small_->vt : transposed(small_->vt), target);
+      if (as_vt) transpose(queue_, v_, product_);  // which is done with
+      narrow(queue_, as_vt ? product_ : v_, target, backend::Part::all);
+    });
+    if (!is_in_place<B>(left_)) store<B, T>(queue_, u_, left_);
+  }
+  void put(const HostMatrix& from, const Mat& target) {
+    const Matrix<T> host = from_host_matrix<T>(from);
+    load<B, T>(queue_, host.view(), target);
+  }
+
+  Queue queue_;
+  Index rows_, cols_, m_, n_;
+  bool vectors_, queued_, on_device_ = false, gram_ = false;
+  Plan plan_;
+  std::unique_ptr<Factorization<B, T>> f_;
+  Buffer<B> memory_, u_memory_;
+  Brought<B, T> a_memory_;
   backend::Scratch<B> scratch_;
   backend::DeviceMatrix<B, double> r_, v_, product_;
   typename B::template Pointer<double> sigma_{}, work_{};
   typename B::template Pointer<std::int32_t> failed_{};
-  bool on_host_ = false, doubtful_ = false;
-  HostSvd small_;
+  // the last one
+  Mat a_, u_;
+  MatrixView<T> s_, left_, right_;
+  std::optional<HostSvd> small_;  // where LAPACK had the last word
+  bool completed_ = false, corrected_ = false;
 };
-
-/// A device matrix that is already where U or Vᵀ goes, or a copy.
-template <class B, class T>
-Matrix<T> hand_over(typename B::Queue& queue, Matrix<T>& a, Memory where) {
-  if (where == Memory::device) return std::move(a);
-  return export_matrix<B, T>(queue, as_device<B>(a.view()), where);
-}
 
 template <class B, class T>
 Svd<T> svd(typename B::Queue& queue, const plan::DeviceProfile& profile, Kept<B>& kept, MatrixView<const T> a,
            const SvdOptions& options) {
   check_view("A", a);
-  const Memory where = a.memory;
-  const bool wide = a.rows < a.cols;
-  if (wide) {  // the storage of A read the other way round
-    std::swap(a.rows, a.cols);
-    a.layout = a.layout == Layout::row_major ? Layout::column_major : Layout::row_major;
-  }
-  const Index m = a.rows, n = a.cols;
-  const bool in_place = is_resident<B>(a) && a.layout == Layout::column_major;
-  std::optional<typename Kept<B>::template Lease<Buffer<B>>> copy;
-  backend::DeviceMatrix<B, T> matrix;
-  if (in_place) {
-    matrix = as_device<B>(a);
-  } else {
-    copy.emplace(kept.memory(queue, m * n * static_cast<Index>(sizeof(T))));
-    matrix = {(*copy)->template as<T>(), m, n, std::max<Index>(m, 1), 0, 1};
-    load<B, T>(queue, a, matrix);
-  }
-  if (options.check_finite) check_finite<B, T>(queue, "A", matrix, wide);
-  TallSvd<B, T> tall(queue, profile, kept, matrix, options);
-  Svd<T> out;
-  const auto collect = [&] {
-    out.s = tall.s(where);
-    if (options.vectors) (wide ? out.u : out.vt) = tall.v(!wide, where);
+  const Index k = std::min(a.rows, a.cols);
+  const auto matrix = [&](Index rows, Index cols) {
+    return a.memory == Memory::host ? Matrix<T>::host(rows, cols) : device_matrix<B, T>(queue, rows, cols);
   };
-  tall.run();
-  collect();
-  if (tall.failed()) {
-    tall.run_again();
-    collect();
+  auto work = kept.template lease<SvdWork<B, T>>({a.rows, a.cols, options.vectors, options.algorithm}, [&] {
+    return SvdWork<B, T>(queue, profile, a.rows, a.cols, options, Fallback::in_finish);
+  });
+  Svd<T> out;
+  out.s = matrix(k, 1);
+  if (options.vectors) {
+    out.u = matrix(a.rows, k);
+    out.vt = matrix(k, a.cols);
   }
-  if (options.vectors && !wide) {
-    out.u = hand_over<B, T>(queue, tall.u(), where);
-  } else if (options.vectors) {  // Aᵀ = U S Vᵀ, so A = V S Uᵀ
-    Matrix<T> ut = device_matrix<B, T>(queue, n, m);
-    transpose(queue, as_device<B>(tall.u().view()), as_device<B>(ut.view()));
-    out.vt = hand_over<B, T>(queue, ut, where);
-  }
-  queue.synchronize();
-  tall.keep();
-  if (copy) copy->keep();
+  work->execute(a, out.s.view(), out.u.view(), out.vt.view(), options.check_finite);
+  work->finish();
+  work.keep();
   return out;
 }
 

@@ -16,11 +16,19 @@ typedef struct {
   int first_row, height, live, unused;
 } FrontPanelState;
 
+typedef struct {
+  int front, panel;
+} FrontPanelTask;
+
+typedef struct {
+  int front, panel, first, cols;
+} FrontUpdateTask;
+
 #define FRONTS                                                                                                         \
   BUFFER(shapes), BUFFER(children), BUFFER(row_begin), BUFFER(entry_col), BUFFER(own_column), BUFFER(parent_col),      \
       BUFFER(values), BUFFER(exponents), BUFFER(rhs), BUFFER(states), BUFFER(panels), BUFFER(stair), BUFFER(own_slot), \
       BUFFER(cb_slot), BUFFER(row_ids), BUFFER(pivot), BUFFER(storage), BUFFER(r), const long rhs_ld,                  \
-      const int rhs_cols, const stored_wide tolerance
+      const int rhs_cols, const stored_wide tolerance, const int scaled_tolerance
 #define SHAPE(front) (AT(const FrontShape, shapes) + (front))
 #define STATE(front) (AT(FrontState, states) + (front))
 #define PANEL(shape, k) (AT(FrontPanelState, panels) + (shape)->panels + (k))

@@ -84,7 +84,7 @@ class FrontLaunch {
     device_.launch(device_.kernel(files, kernel, defines), groups, work_group, condition_, f_.shapes, f_.children,
                    f_.row_begin, f_.entry_col, f_.own_column, f_.parent_col, f_.values, f_.exponents, f_.rhs, f_.states,
                    f_.panels, f_.stair, f_.own_slot, f_.cb_slot, f_.row_ids, f_.pivot, f_.storage, f_.r,
-                   static_cast<cl_long>(f_.rhs_ld), f_.rhs_cols, f_.tolerance, more...);
+                   static_cast<cl_long>(f_.rhs_ld), f_.rhs_cols, f_.tolerance, f_.scaled_tolerance, more...);
   }
 
   Device& device_;

@@ -24,8 +24,8 @@ KERNEL factor_front_panels(CONDITION, FRONTS, BUFFER(tasks), const int whole) {
   __local int s_kept, s_dropped;
   const int id = (int)get_local_id(0), lane = id % LANES;
   const long group = get_group_id(0);
-  const int front = AT(const int, tasks)[whole < 0 ? 2 * group : group];
-  const int k_panel = whole < 0 ? AT(const int, tasks)[2 * group + 1] : whole;
+  const int front = whole < 0 ? AT(const FrontPanelTask, tasks)[group].front : AT(const int, tasks)[group];
+  const int k_panel = whole < 0 ? AT(const FrontPanelTask, tasks)[group].panel : whole;
   __global const FrontShape* shape = SHAPE(front);
   const int begin = k_panel * NB, n = WANTED ? max(min(NB, shape->cols - begin), 0) : 0;
   const int ld = shape->ld, pivots = shape->pivots, rows = STATE(front)->rows, first_row = STATE(front)->position;
@@ -66,7 +66,8 @@ KERNEL factor_front_panels(CONDITION, FRONTS, BUFFER(tasks), const int whole) {
         wide true_norm = norm;
         if (begin + j < pivots && exponents_at >= 0)
           true_norm = ldexp(true_norm, -AT(const int, exponents)[shape->first_col + begin + j]);
-        const int drop = rows_left && begin + j < pivots && least >= 0 && true_norm <= least;
+        const int drop =
+            rows_left && begin + j < pivots && least >= 0 && (scaled_tolerance ? (wide)norm : true_norm) <= least;
         REAL beta = top, tau = 0, scale = 0;
         if (!(dot <= NEGLIGIBLE)) {  // else H = I; NaN comes here and spreads
           beta = -copysign(norm, top);

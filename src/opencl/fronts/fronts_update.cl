@@ -17,14 +17,15 @@ KERNEL update_fronts(CONDITION, FRONTS, BUFFER(tasks), const int whole, const in
   __local REAL s_v[CHUNK * LDV], s_c[CHUNK * LDC], s_w[KP * LDC];
   const int id = (int)get_local_id(0), x = id / (TC / 4), y = id % (TC / 4);
   const long group = get_group_id(0);
-  const int front = AT(const int, tasks)[whole < 0 ? 4 * group : group / tiles];
-  const int k_panel = whole < 0 ? AT(const int, tasks)[4 * group + 1] : whole;
+  __global const FrontUpdateTask* task = AT(const FrontUpdateTask, tasks) + group;
+  const int front = whole < 0 ? task->front : AT(const int, tasks)[group / tiles];
+  const int k_panel = whole < 0 ? task->panel : whole;
   __global const FrontShape* shape = SHAPE(front);
   const int begin = k_panel * NB, n = max(min(NB, shape->cols - begin), 0);
   int first, c_cols;
   if (whole < 0) {
-    first = AT(const int, tasks)[4 * group + 2];
-    c_cols = AT(const int, tasks)[4 * group + 3];
+    first = task->first;
+    c_cols = task->cols;
   } else {
     first = min(begin + NB, shape->cols) + (int)(group % tiles) * TC;
     c_cols = min(TC, shape->cols + rhs_cols - first);

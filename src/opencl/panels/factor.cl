@@ -41,6 +41,40 @@ typedef struct {
 // Rows of column j in each head.
 #define COLUMN_ROWS(task, j) (TREE ? (j) + 1 : (task).rows)
 
+// A lane's part of the work on one column, rows begin .. end - 1: every LANES-th row, or all in vectors where a group
+// is one work-item, since it then has a core for itself.
+#if WG == 1
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define VECTOR16 JOIN(REAL, 16)
+#define VECTOR4 JOIN(REAL, 4)
+REAL dot_part(PANEL const REAL* x, PANEL const REAL* y, int begin, int end, int lane) {
+  int i = begin;
+  VECTOR16 wide_sum = 0;
+  for (; i + 16 <= end; i += 16) wide_sum = FMA(vload16(0, x + i), vload16(0, y + i), wide_sum);
+  VECTOR4 sums = (wide_sum.lo.lo + wide_sum.lo.hi) + (wide_sum.hi.lo + wide_sum.hi.hi);
+  for (; i + 4 <= end; i += 4) sums = FMA(vload4(0, x + i), vload4(0, y + i), sums);
+  REAL sum = (sums.s0 + sums.s2) + (sums.s1 + sums.s3);
+  for (; i < end; ++i) sum = FMA(x[i], y[i], sum);
+  return sum;
+}
+void add_part(REAL factor, PANEL const REAL* x, PANEL REAL* y, int begin, int end, int lane) {
+  int i = begin;
+  for (; i + 16 <= end; i += 16) vstore16(FMA((VECTOR16)(factor), vload16(0, x + i), vload16(0, y + i)), 0, y + i);
+  for (; i + 4 <= end; i += 4) vstore4(FMA((VECTOR4)(factor), vload4(0, x + i), vload4(0, y + i)), 0, y + i);
+  for (; i < end; ++i) y[i] = FMA(factor, x[i], y[i]);
+}
+#else
+REAL dot_part(PANEL const REAL* x, PANEL const REAL* y, int begin, int end, int lane) {
+  REAL sum = 0;
+  for (int i = begin + lane; i < end; i += LANES) sum = FMA(x[i], y[i], sum);
+  return sum;
+}
+void add_part(REAL factor, PANEL const REAL* x, PANEL REAL* y, int begin, int end, int lane) {
+  for (int i = begin + lane; i < end; i += LANES) y[i] = FMA(factor, x[i], y[i]);
+}
+#endif
+
 // s_partial[k * LANES + lane] := this lane's part of sum x(r) a_k(r) over the tail's rows.
 void partial_dots(Tile tile, Tail tail, int j, int cols, __local REAL* s_partial) {
   const int lane = (int)get_local_id(0) % LANES;
@@ -48,8 +82,7 @@ void partial_dots(Tile tile, Tail tail, int j, int cols, __local REAL* s_partial
     REAL sum = 0;
     const int end = TREE ? min(tail.end_row, k + 1) : tail.end_row;
     for (int h = tail.first_head; h < tile.heads; ++h)
-      for (int i = tail.first_row + lane; i < end; i += LANES)
-        sum = FMA(ELEMENT(tile, h, i, j), ELEMENT(tile, h, i, k), sum);
+      sum += dot_part(&ELEMENT(tile, h, 0, j), &ELEMENT(tile, h, 0, k), tail.first_row, end, lane);
     s_partial[k * LANES + lane] = sum;
   }
 }
@@ -63,8 +96,7 @@ void update_trailing(Tile tile, Tail tail, int j, int cols, REAL tau, REAL scale
     const REAL factor = w * scale;
     if (lane == 0) ELEMENT(tile, 0, j, k) = s_top[k] - w;
     for (int h = tail.first_head; h < tile.heads; ++h)
-      for (int i = tail.first_row + lane; i < tail.end_row; i += LANES)
-        ELEMENT(tile, h, i, k) = FMA(-factor, ELEMENT(tile, h, i, j), ELEMENT(tile, h, i, k));
+      add_part(-factor, &ELEMENT(tile, h, 0, j), &ELEMENT(tile, h, 0, k), tail.first_row, tail.end_row, lane);
   }
 }
 

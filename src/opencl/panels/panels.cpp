@@ -19,10 +19,10 @@ std::int64_t factor_bytes(int work_group) {
   return sizeof(T) * panel_cols * (panel_cols + lanes + 4) + panel_cols * sizeof(std::int32_t) + 512;
 }
 
-// Work-items for one block: on a GPU enough to have about 16 elements each. A CPU runs a group on one core,
-// and each size is one more program to build: always the same.
+// Work-items for one block: on a GPU enough to have about 16 elements each. A CPU runs a group on one core, where one
+// work-item with vectors is fastest.
 int factor_work_group(const Device& device, Index rows, Index cols) {
-  if (!device.is_gpu()) return device.work_group(64);
+  if (!device.is_gpu()) return 1;
   return device.work_group(rows * cols <= 64 * 16 ? 64 : 256);
 }
 
@@ -68,30 +68,53 @@ void factor_panel(const Queue& queue, const Panel<OpenCL, T>& panel, bool tree) 
                         work_group, queue.condition(), panel.a, panel.t, panel.tasks, panel.inner, LocalBytes{tile});
 }
 
+// Columns of C for a group of apply.cl: what local memory and the largest group hold.
+template <class T>
+int gpu_apply_cols(const Device& device, int padded, Index c_cols) {
+  const auto local_bytes = [&](int cols) {
+    return static_cast<std::int64_t>(sizeof(T)) * (chunk_rows * (padded + cols + 2) + padded * (cols + 1)) + 512;
+  };
+  int cols = c_cols > 16 ? 64 : 16;
+  while (cols > 4 && (local_bytes(cols) > device.local_bytes() || padded * cols / 16 > device.work_group(1024)))
+    cols /= 2;
+  return cols;
+}
+
+// The same of apply_core.cl, and its CHUNK. With the widest panel of doubles they take 56 or 14 KiB of local memory.
+struct CoreTile {
+  int cols, chunk_rows;
+};
+CoreTile core_tile(const Device& device) {
+  return device.local_bytes() >= 65536 ? CoreTile{48, 128} : CoreTile{12, 32};
+}
+
 template <class T>
 void apply_panel(const Queue& queue, const Apply<OpenCL, T>& apply, bool tree) {
   check_scalar<T>(queue.device());
   const Panel<OpenCL, T>& panel = apply.panel;
   check_panel(panel);
   if (panel.max_cols == 0 || apply.c.cols == 0) return;
-  const bool gpu = queue.device().is_gpu();  // on a CPU fewer programs to build matter more than the best tile
-  const int padded = panel.max_cols <= 8 ? 8 : panel.max_cols <= 16 && gpu ? 16 : 32;
-  const auto local_bytes = [&](int cols) {
-    return static_cast<std::int64_t>(sizeof(T)) * (chunk_rows * (padded + cols + 2) + padded * (cols + 1)) + 512;
-  };
-  int cols = apply.c.cols > 16 && gpu ? 64 : 16;
-  while (cols > 4 &&
-         (local_bytes(cols) > queue.device().local_bytes() || padded * cols / 16 > queue.device().work_group(1024)))
-    cols /= 2;
-  const int work_group = padded * cols / 16;
+  const bool gpu = queue.device().is_gpu();
+  const int padded = panel.max_cols <= 8 ? 8 : panel.max_cols <= 16 ? 16 : 32;
+  const int cols = gpu ? gpu_apply_cols<T>(queue.device(), padded, apply.c.cols) : core_tile(queue.device()).cols;
+  const int work_group = gpu ? padded * cols / 16 : 1;
   Defines defines = real_defines<T>(work_group);
-  defines.emplace_back("TREE", tree ? "1" : "0");
-  defines.emplace_back("KP", std::to_string(padded));
-  defines.emplace_back("TC", std::to_string(cols));
+  const auto define = [&](const char* name, const std::string& value) { defines.emplace_back(name, value); };
+  define("TREE", tree ? "1" : "0");
+  define("KP", std::to_string(padded));
+  define("TC", std::to_string(cols));
+  if (!gpu) {
+    define("CHUNK", std::to_string(core_tile(queue.device()).chunk_rows));
+    define("LANES", std::to_string(32 / sizeof(T)));
+    for (const char* name : {"A_TYPE", "B_TYPE", "ACC"}) define(name, type_name<T>);
+    define("A_SPACE", "__local");
+  }
+  const std::vector<std::string> files = gpu ? std::vector<std::string>{"task.cl", "product.cl", "apply.cl"}
+                                             : std::vector<std::string>{"task.cl", "dots_core.cl", "apply_core.cl"};
   const Index tiles = (apply.c.cols + cols - 1) / cols;
-  queue.device().launch(queue.device().kernel({"task.cl", "product.cl", "apply.cl"}, "apply", defines),
-                        panel.task_count * tiles, work_group, queue.condition(), panel.a, panel.t, panel.tasks, apply.c,
-                        apply.c.cols, panel.inner, static_cast<int>(apply.op == Op::transpose));
+  queue.device().launch(queue.device().kernel(files, "apply", defines), panel.task_count * tiles, work_group,
+                        queue.condition(), panel.a, panel.t, panel.tasks, apply.c, apply.c.cols, panel.inner,
+                        static_cast<int>(apply.op == Op::transpose));
 }
 
 }  // namespace

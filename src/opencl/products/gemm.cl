@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C := alpha op(A) op(B) + beta C for a batch, 2 m n k flops. G x G work-items (WG = G * G) compute a tile of
 // C of 4G x 4G, 4 x 4 elements each in registers, from slices of op(A) and op(B) of depth KC in local memory.
-// A long inner dimension is cut into chunks, each group then writes its partial product and `sum_chunks`
+// A long inner dimension is cut into chunks, each group then writes its partial product and sum_chunks.cl
 // adds them in order, so that tall-skinny products fill the device and bits still repeat.
 // The host defines the types in memory A_TYPE, B_TYPE, C_TYPE, the conversions LOAD_A, LOAD_B, LOAD_C, STORE_C,
 // the type ACC of products and sums, G and KC.
@@ -68,23 +68,4 @@ KERNEL gemm(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), BUFFER(partial), const l
         *c = STORE_C(beta == 0 ? product : product + beta * LOAD_C(*c));
       }
     }
-}
-
-KERNEL sum_chunks(CONDITION, BUFFER(partial), MATRIX(c), const long m, const long n, const long count,
-                  const int lanes_r, const ACC alpha, const ACC beta, const long chunks, const int upper) {
-  if (!WANTED) return;
-  const long strips = strip_count(m, n, count, lanes_r);
-  for (long s = get_group_id(0); s < strips; s += get_num_groups(0)) {
-    const Strip at = strip_at(s, m, n, lanes_r);
-    if (at.col >= n) continue;
-    for (int t = 0; t < STRIP_ROWS; ++t) {
-      const long i = at.row + t * lanes_r;
-      if (i >= m || (upper && i > at.col)) break;
-      __global const ACC* partial = AT(const ACC, partial) + at.batch * chunks * m * n + i + at.col * m;
-      ACC sum = 0;
-      for (long z = 0; z < chunks; ++z) sum += partial[z * m * n];
-      __global C_TYPE* c = AT(C_TYPE, c) + at.batch * c_stride + i + at.col * c_ld;
-      *c = STORE_C(beta == 0 ? alpha * sum : alpha * sum + beta * LOAD_C(*c));
-    }
-  }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Library products: gemm.cl in its three typings, trsm.cl and sketch.cl.
+// Library products: gemm.cl and gemm_core.cl in their three typings, trsm.cl and sketch.cl.
 #include <algorithm>
 
 #include "opencl/queue/scalar.hpp"
@@ -51,12 +51,39 @@ int tile_side(const Device& device, Index m, Index n) {
   return side;
 }
 
+// A device that is no GPU runs a group on one core; gemm_core.cl is for that.
+bool on_one_core(const Device& device, const Product& p) {
+  return !device.is_gpu() && !(p.transpose_a && p.transpose_b) && device.has_double();
+}
+
+constexpr Index core_cols = 48, core_step = 256;  // TILES_N and STEP of gemm_core.cl; 256 rows of 192 doubles: 384 KiB
+
+// Tiles of the result, each for one group.
+Index tile_count(const Device& device, const Product& p) {
+  if (on_one_core(device, p)) {
+    const Index rows = p.transpose_a ? p.m : core_step;
+    return (p.m + rows - 1) / rows * ((p.n + core_cols - 1) / core_cols) * p.count;
+  }
+  const Index tile = 4 * tile_side(device, p.m, p.n);
+  return (p.m + tile - 1) / tile * ((p.n + tile - 1) / tile) * p.count;
+}
+
 // Inner chunks that fill the device when the result has few tiles; at least 512 deep.
-Index chunk_count(const Device& device, const Product& p, int side) {
-  const Index tile = 4 * side;
-  const Index tiles = (p.m + tile - 1) / tile * ((p.n + tile - 1) / tile) * p.count;
-  const Index wanted = device.is_gpu() ? 4 * device.compute_units() : 2 * device.compute_units();
-  return std::clamp<Index>(wanted / std::max<Index>(1, tiles), 1, std::max<Index>(1, p.depth / 512));
+Index chunk_count(const Device& device, const Product& p) {
+  const bool core = on_one_core(device, p);
+  if (core && !p.transpose_a) return 1;
+  const Index wanted = (core ? 16 : device.is_gpu() ? 4 : 2) * device.compute_units();
+  return std::clamp<Index>(wanted / std::max<Index>(1, tile_count(device, p)), 1, std::max<Index>(1, p.depth / 512));
+}
+
+Defines typing_defines(const Typing& typing, bool core) {
+  // vectors are made of the names of the types
+  const auto plain = [&](const char* type) {
+    return core && typing.accumulate_bytes == 8 && *type != 'f' ? "double" : type;
+  };
+  return {{"A_TYPE", plain(typing.a)},    {"B_TYPE", plain(typing.b)},      {"C_TYPE", plain(typing.c)},
+          {"LOAD_A(x)", "(x)"},           {"LOAD_B(x)", typing.load_b},     {"LOAD_C(x)", typing.load_c},
+          {"STORE_C(x)", typing.store_c}, {"ACC", plain(typing.accumulate)}};
 }
 
 template <class T, class TA, class TB, class TC>
@@ -64,32 +91,42 @@ void run_product(Device& device, Pointer<std::int32_t> condition, const Typing& 
                  const DeviceMatrix<OpenCL, TA>& a, const DeviceMatrix<OpenCL, TB>& b,
                  const DeviceMatrix<OpenCL, TC>& c, Scratch<OpenCL> scratch) {
   if (p.m == 0 || p.n == 0 || p.count == 0) return;
-  const int side = tile_side(device, p.m, p.n), work_group = side * side;
+  const bool core = on_one_core(device, p);
+  const int side = tile_side(device, p.m, p.n), work_group = core ? 1 : side * side;
   Defines defines = real_defines<T>(work_group);
-  const auto define = [&](const char* name, const std::string& value) { defines.emplace_back(name, value); };
-  define("A_TYPE", typing.a);
-  define("B_TYPE", typing.b);
-  define("C_TYPE", typing.c);
-  define("LOAD_A(x)", "(x)");
-  define("LOAD_B(x)", typing.load_b);
-  define("LOAD_C(x)", typing.load_c);
-  define("STORE_C(x)", typing.store_c);
-  define("ACC", typing.accumulate);
-  define("G", std::to_string(side));
-  define("KC", "16");
+  for (auto& define : typing_defines(typing, core)) defines.push_back(std::move(define));
+  const auto define = [&](const char* name, Index value) { defines.emplace_back(name, std::to_string(value)); };
+  if (core) {
+    defines.emplace_back("A_SPACE", "__global");
+    define("LANES", 32 / typing.accumulate_bytes);
+    define("TILES_N", core_cols);
+    define("STEP", core_step);
+  } else {
+    define("G", side);
+    define("KC", 16);
+  }
   const Index result_bytes = p.m * p.n * p.count * typing.accumulate_bytes;
-  const Index chunks = std::max<Index>(1, std::min(chunk_count(device, p, side), scratch.bytes / result_bytes));
+  const Index chunks = std::max<Index>(1, std::min(chunk_count(device, p), scratch.bytes / result_bytes));
   const Index chunk_depth = ((p.depth + chunks - 1) / chunks + 15) / 16 * 16;
-  const Index tiles = (p.m + 4 * side - 1) / (4 * side) * ((p.n + 4 * side - 1) / (4 * side));
+  const Index groups = tile_count(device, p) * chunks;
   const auto launch = [&](auto alpha, auto beta) {
-    device.launch(device.kernel({"gemm.cl"}, "gemm", defines), tiles * chunks * p.count, work_group, condition, a, b, c,
-                  scratch.data, p.m, p.n, p.depth, alpha, beta, static_cast<int>(p.transpose_a),
-                  static_cast<int>(p.transpose_b), chunks, chunk_depth, static_cast<int>(p.upper));
+    const int upper = p.upper, transpose_a = p.transpose_a, transpose_b = p.transpose_b;
+    if (!core)
+      device.launch(device.kernel({"gemm.cl"}, "gemm", defines), groups, work_group, condition, a, b, c, scratch.data,
+                    p.m, p.n, p.depth, alpha, beta, transpose_a, transpose_b, chunks, chunk_depth, upper);
+    else if (p.transpose_a)
+      device.launch(device.kernel({"dots_core.cl", "gemm_core.cl"}, "gemm_dots", defines), groups, work_group,
+                    condition, a, b, c, scratch.data, p.m, p.n, p.depth, alpha, beta, chunks, chunk_depth, upper);
+    else
+      device.launch(device.kernel({"dots_core.cl", "gemm_core.cl"}, "gemm_columns", defines), groups, work_group,
+                    condition, a, b, c, p.m, p.n, p.depth, alpha, beta, transpose_b);
     if (chunks == 1) return;
-    const int lanes = strip_lanes(p.m, work_group);
-    device.launch(device.kernel({"gemm.cl"}, "sum_chunks", defines),
-                  strip_groups(strip_count(p.m, p.n, p.count, lanes, work_group)), work_group, condition, scratch.data,
-                  c, p.m, p.n, p.count, lanes, alpha, beta, chunks, static_cast<int>(p.upper));
+    const int sum_group = device.work_group(64), lanes = strip_lanes(p.m, sum_group);
+    Defines sum_defines = real_defines<T>(sum_group);
+    for (auto& define : typing_defines(typing, false)) sum_defines.push_back(std::move(define));
+    device.launch(device.kernel({"sum_chunks.cl"}, "sum_chunks", sum_defines),
+                  strip_groups(strip_count(p.m, p.n, p.count, lanes, sum_group)), sum_group, condition, scratch.data, c,
+                  p.m, p.n, p.count, lanes, alpha, beta, chunks, upper);
   };
   if (typing.accumulate_bytes == 8)
     launch(p.alpha, p.beta);
@@ -113,8 +150,7 @@ void gemm(const Queue& queue, Op op_a, Op op_b, T alpha, const Mat<T>& a, const 
                         static_cast<double>(alpha),
                         static_cast<double>(beta)};
   Scratch<OpenCL> scratch;
-  const int side = tile_side(queue.device(), product.m, product.n);
-  if (chunk_count(queue.device(), product, side) > 1) {
+  if (chunk_count(queue.device(), product) > 1) {
     const std::int64_t partial_bytes = std::min(std::int64_t{32} << 20, queue.device().limit_bytes() / 16);
     scratch.data = {queue.device().partials(partial_bytes, scratch.bytes), 0};
   }

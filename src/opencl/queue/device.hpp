@@ -1,36 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// One OpenCL device as the kernels' host side sees it: context, queue, properties, the memory account, the
-// kernels built so far, and the one way to launch them. Internal to this backend.
+// One OpenCL device as the kernels' host side sees it: context, queue, properties, the memory account, and
+// the one way to launch kernels. Internal to this backend.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include <qrane/error.hpp>
 
+#include "opencl/queue/programs.hpp"
 #include "opencl/queue/queue.hpp"
 
 namespace qrane::backend::opencl {
 
 /// Throws Error{device} naming the operation and OpenCL's code unless status is CL_SUCCESS.
 void check_status(cl_int status, const std::string& operation);
+/// The same where work on the device may have failed: says so when the code means that.
+void check_finished(cl_int status, const std::string& operation);
 /// The name of an OpenCL error code, as in its headers.
 std::string status_name(cl_int status);
 
 /// Every device of every platform, GPUs first, in the order of Context's device index.
 std::vector<cl_device_id> all_devices(std::string* reason);
 
+/// The options, lowered further by the environment (QRANE_OPENCL_LIMITS); throws Error{invalid_argument}.
+QueueOptions lowered(QueueOptions options);
+
+/// A device with a context and a queue on it, the user's or our own.
+struct Connection {
+  template <auto release>
+  struct Release {
+    template <class Handle>
+    void operator()(Handle* handle) const {
+      release(handle);
+    }
+  };
+
+  Connection(int index, cl_command_queue given);
+
+  cl_device_id device = nullptr;
+  std::unique_ptr<std::remove_pointer_t<cl_context>, Release<clReleaseContext>> context;
+  std::unique_ptr<std::remove_pointer_t<cl_command_queue>, Release<clReleaseCommandQueue>> queue;
+};
+
 /// Local memory of `bytes` bytes as a kernel argument.
 struct LocalBytes {
   std::int64_t bytes;
 };
-
-/// Preprocessor names and values that specialize a source file.
-using Defines = std::vector<std::pair<std::string, std::string>>;
 
 class Device {
  public:
@@ -39,9 +60,9 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  cl_device_id id() const { return id_; }
-  cl_context context() const { return context_; }
-  cl_command_queue queue() const { return queue_; }
+  cl_device_id id() const { return connection_.device; }
+  cl_context context() const { return connection_.context.get(); }
+  cl_command_queue queue() const { return connection_.queue.get(); }
   bool has_double() const { return has_double_; }
   bool is_gpu() const { return is_gpu_; }
   std::int64_t local_bytes() const { return local_bytes_; }
@@ -57,17 +78,22 @@ class Device {
   /// The queue's own scratch of up to `bytes` (less when memory is short; `granted` says how much).
   cl_mem partials(std::int64_t bytes, std::int64_t& granted);
 
-  /// The kernel `name` of `files` (common.cl first) and then the text `more`, under `defines`; built once, its binary
-  /// kept on disk.
+  Programs& programs() { return *programs_; }
+  /// See Programs::kernel.
   cl_kernel kernel(const std::vector<std::string>& files, const std::string& name, const Defines& defines,
-                   const std::string& more = {});
+                   const std::string& more = {}) {
+    return programs_->kernel(files, name, defines, more);
+  }
 
   /// Enqueues groups * work_group work-items with these arguments; nothing when groups is 0.
-  template <class... Args>
-  void launch(cl_kernel kernel, std::int64_t groups, int work_group, const Args&... arguments) {
+  template <class... More>
+  void launch(cl_kernel kernel, std::int64_t groups, int work_group, const Pointer<std::int32_t>& condition,
+              const More&... more) {
     if (groups <= 0) return;
     cl_uint index = 0;
-    (set_argument(kernel, index, arguments), ...);
+    set_argument(kernel, index, condition);
+    (set_argument(kernel, index, more), ...);
+    if (programs_->runs_first(kernel)) run_first(kernel, groups, work_group, condition);
     enqueue(kernel, groups, work_group);
   }
 
@@ -94,25 +120,21 @@ class Device {
     check_status(clSetKernelArg(kernel, index++, sizeof value, &value), "clSetKernelArg");
   }
   void enqueue(cl_kernel kernel, std::int64_t groups, int work_group);
+  void run_first(cl_kernel kernel, std::int64_t groups, int work_group, const Pointer<std::int32_t>& condition);
   void read_properties(const QueueOptions& options);
-  cl_program build(const std::string& source, const std::string& options);
 
-  cl_device_id id_ = nullptr;
-  cl_context context_ = nullptr;
-  cl_command_queue queue_ = nullptr;
-  cl_mem dummy_ = nullptr;  // stands for absent buffers
+  Connection connection_;
+  cl_mem dummy_ = nullptr;  // zeros; stands for absent buffers
   cl_mem partials_ = nullptr;
   std::int64_t partials_bytes_ = 0;
   std::int64_t memory_bytes_ = 0, max_allocation_bytes_ = 0, limit_bytes_ = 0, local_bytes_ = 0;
   std::int64_t max_work_group_ = 1;
   int compute_units_ = 1;
-  bool has_double_ = false, is_gpu_ = false, rounds_divide_ = false, stores_binaries_ = true;
-  std::string build_key_;  // device, driver and platform version
-  std::mutex mutex_;       // guards the memory account: results may be freed by other threads
+  bool has_double_ = false, is_gpu_ = false;
+  std::mutex mutex_;  // guards the memory account: results may be freed by other threads
   std::unordered_map<cl_mem, std::int64_t> allocations_;
   std::int64_t allocated_bytes_ = 0;
-  std::map<std::string, cl_program> programs_;
-  std::map<std::string, cl_kernel> kernels_;
+  std::optional<Programs> programs_;
 };
 
 }  // namespace qrane::backend::opencl

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "opencl/queue/device.hpp"
+#include "opencl/queue/device_query.hpp"
 #include "opencl/reach.hpp"
 #include "vocabulary/reserve.hpp"
 
@@ -27,25 +28,28 @@ Index Queue::available_bytes() const { return device_->available_bytes(); }
 
 void Queue::write_bytes(const void* source, Pointer<std::byte> target, Index bytes) const {
   if (bytes == 0) return;
-  check_status(clEnqueueWriteBuffer(device_->queue(), target.memory, CL_TRUE, static_cast<std::size_t>(target.offset),
-                                    static_cast<std::size_t>(bytes), source, 0, nullptr, nullptr),
-               detail::concat("upload of ", bytes, " bytes"));
+  check_finished(clEnqueueWriteBuffer(device_->queue(), target.memory, CL_TRUE, static_cast<std::size_t>(target.offset),
+                                      static_cast<std::size_t>(bytes), source, 0, nullptr, nullptr),
+                 detail::concat("upload of ", bytes, " bytes"));
 }
 
 void Queue::read_bytes(Pointer<std::byte> source, void* target, Index bytes) const {
   if (bytes == 0) return;
-  check_status(clEnqueueReadBuffer(device_->queue(), source.memory, CL_TRUE, static_cast<std::size_t>(source.offset),
-                                   static_cast<std::size_t>(bytes), target, 0, nullptr, nullptr),
-               detail::concat("download of ", bytes, " bytes"));
+  check_finished(clEnqueueReadBuffer(device_->queue(), source.memory, CL_TRUE, static_cast<std::size_t>(source.offset),
+                                     static_cast<std::size_t>(bytes), target, 0, nullptr, nullptr),
+                 detail::concat("download of ", bytes, " bytes"));
 }
 
-void Queue::synchronize() const { check_status(clFinish(device_->queue()), "clFinish"); }
+void Queue::synchronize() const { check_finished(clFinish(device_->queue()), "clFinish"); }
 
 Queue Queue::when(Pointer<std::int32_t> condition) const {
   Queue queue = *this;
   queue.condition_ = condition;
   return queue;
 }
+
+double Queue::build_seconds() const { return device_->programs().build_seconds(); }
+void Queue::on_build(BuildNotice notice) const { device_->programs().on_build(std::move(notice)); }
 
 cl_context Queue::context() const { return device_->context(); }
 cl_command_queue Queue::command_queue() const { return device_->queue(); }
@@ -77,35 +81,27 @@ template Limits Queue::limits(float) const;
 template Limits Queue::limits(double) const;
 
 std::vector<DeviceInfo> device_infos(std::string* reason) noexcept try {
-  const auto text = [](cl_device_id device, cl_device_info what) {
-    char value[256] = "";
-    clGetDeviceInfo(device, what, sizeof value - 1, value, nullptr);
-    return std::string(value);
-  };
+  const QueueOptions limits = lowered({});
   std::vector<DeviceInfo> infos;
   for (cl_device_id device : all_devices(reason)) {
     DeviceInfo info;
     info.backend = Backend::opencl;
     info.index = static_cast<int>(infos.size());
-    info.name = text(device, CL_DEVICE_NAME);
-    info.driver = text(device, CL_DEVICE_VERSION) + ", driver " + text(device, CL_DRIVER_VERSION);
-    cl_ulong bytes = 0;
-    clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof bytes, &bytes, nullptr);
-    info.memory_bytes = info.free_bytes = static_cast<std::int64_t>(bytes);  // OpenCL does not tell what is free
-    cl_uint units = 0;
-    clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units, nullptr);
-    info.compute_units = static_cast<int>(units);
-    cl_device_type type = 0;
-    clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof type, &type, nullptr);
-    info.is_gpu = (type & CL_DEVICE_TYPE_GPU) != 0;
+    info.name = device_text(device, CL_DEVICE_NAME);
+    info.driver = detail::concat(platform_name(device), ", ", device_text(device, CL_DEVICE_VERSION), ", driver ",
+                                 device_text(device, CL_DRIVER_VERSION));
+    // OpenCL does not tell what is free
+    info.memory_bytes = info.free_bytes =
+        static_cast<std::int64_t>(device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE));
+    info.compute_units = static_cast<int>(device_value<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS));
+    info.is_gpu = (device_value<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU) != 0;
     info.architecture = info.is_gpu ? "gpu" : "cpu";
-    cl_device_fp_config fp64 = 0;
-    clGetDeviceInfo(device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof fp64, &fp64, nullptr);
-    info.has_double = fp64 != 0;
+    info.has_double = limits.use_double && has_fp64(device);
     infos.push_back(std::move(info));
   }
   return infos;
-} catch (const std::exception&) {
+} catch (const std::exception& error) {
+  if (reason) *reason = error.what();
   return {};
 }
 

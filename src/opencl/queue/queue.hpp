@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +23,11 @@ struct QueueOptions {
   std::int64_t max_work_group = 0;   // at least 8
   std::int64_t max_local_bytes = 0;  // at least 16384
   bool use_double = true;            // false: as on a device without cl_khr_fp64
+  bool as_gpu = false;               // block shapes of a GPU on any device
 };
+
+/// Told what is compiled now and the seconds that compiling has taken so far, after each second of it.
+using BuildNotice = std::function<void(const std::string& what, double seconds)>;
 
 class Queue : public InOrder<Queue> {
  public:
@@ -52,6 +57,10 @@ class Queue : public InOrder<Queue> {
   Pointer<std::int32_t> condition() const { return condition_; }
   cl_context context() const;
   cl_command_queue command_queue() const;
+
+  /// Seconds that building kernels has taken.
+  double build_seconds() const;
+  void on_build(BuildNotice notice) const;
 
   /// Time marks for benchmarks; a mark waits for the work before it.
   std::chrono::steady_clock::time_point record();

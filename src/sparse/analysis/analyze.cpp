@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Analysis from end to end: compact, singletons, orderings tried, fronts of the best, facts.
+// The whole analysis: compact pattern, singletons, several orderings, fronts of the best one, facts.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -27,7 +27,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-void check_options(const AnalyzeOptions& options, Index cols) {
+void check_options(const AnalyzeOptions& options) {
   static constexpr auto bad = ErrorCode::invalid_argument;
   const Amalgamation relax = options.expert.amalgamation.value_or(Amalgamation{});
   const auto check_cost = [](const char* name, double value) {
@@ -46,31 +46,37 @@ void check_options(const AnalyzeOptions& options, Index cols) {
                 relax.zeros_beyond, ", outside 0..1");
   detail::check(options.singleton_tolerance >= 0, bad, "AnalyzeOptions::singleton_tolerance is ",
                 options.singleton_tolerance, ", negative or NaN");
-  if (options.ordering != Ordering::given) {
-    detail::check(!options.permutation, bad, "AnalyzeOptions::permutation needs Ordering::given, not ",
-                  to_string(options.ordering));
-    return;
-  }
-  detail::check(options.permutation || cols == 0, bad, "AnalyzeOptions::permutation is null with Ordering::given");
-  std::vector<char> seen(cols, 0);
-  for (Index k = 0; k < cols; ++k) {
-    const Index j = options.permutation[k];
-    detail::check(j >= 0 && j < cols, bad, "AnalyzeOptions::permutation[", k, "] is ", j, ", outside 0..", cols - 1);
-    detail::check(!seen[j], bad, "AnalyzeOptions::permutation[", k, "] is ", j, " a second time");
-    seen[j] = 1;
-  }
 }
 
-/// One ordering of the matrix without singletons, and the fronts that follow.
+/// The ordering to try, with a permutation or without.
+Ordering checked_ordering(Ordering asked, Indices permutation, Index cols) {
+  static constexpr auto bad = ErrorCode::invalid_argument;
+  if (!permutation) {
+    detail::check(asked != Ordering::given || cols == 0, bad, "analyze: permutation is null with Ordering::given");
+    return asked;
+  }
+  detail::check(asked == Ordering::given || asked == Ordering::automatic, bad,
+                "analyze: a permutation is given, but the ordering is ", to_string(asked), ", not given");
+  std::vector<char> seen(cols, 0);
+  for (Index k = 0; k < cols; ++k) {
+    const Index j = permutation[k];
+    detail::check(j >= 0 && j < cols, bad, "permutation[", k, "] is ", j, ", outside 0..", cols - 1);
+    detail::check(!seen[j], bad, "permutation[", k, "] is ", j, " a second time");
+    seen[j] = 1;
+  }
+  return Ordering::given;
+}
+
+/// One ordering of the matrix without singletons, and its fronts.
 template <class I>
 struct Trial {
   FrontTree<I> tree;
   Symbolic fronts;
   double flops = 0;
-  double seconds = 0;  // of the factorization, roughly
+  double seconds = 0;  // of the factorization, estimated
 };
 
-/// What building the graph of A^T A visits, rows that join nothing left out.
+/// Entries visited to build the graph of A^T A, without the rows that it ignores.
 template <class I>
 double joined_entries(const Compact<I>& a) {
   double joined = 0;
@@ -86,23 +92,23 @@ double joined_entries(const Compact<I>& a) {
 template <class I>
 class Trials {
  public:
-  Trials(const Compact<I>& a, const Singletons<I>& singletons, const AnalyzeOptions& options, const Symbolic& shape,
-         bool gpu)
-      : a_(a), singletons_(singletons), options_(options), shape_(shape), gpu_(gpu) {}
+  Trials(const Compact<I>& a, const Singletons<I>& singletons, const AnalyzeOptions& options, Indices permutation,
+         const Symbolic& shape, bool gpu)
+      : a_(a), singletons_(singletons), options_(options), permutation_(permutation), shape_(shape), gpu_(gpu) {}
 
   void run(Ordering ordering) {
     if (ordering == Ordering::amd || ordering == Ordering::metis) build_graph();
     judge(ordering, make_order(ordering));
   }
 
-  /// The cheapest ordering first: AMD where the graph of A^T A is small, else COLAMD. The others, side by side, where
-  /// the factorization would take no less than about three times as long as they.
+  /// Takes the cheapest ordering first: AMD if the graph of A^T A is small, else COLAMD. The others run concurrently if
+  /// the factorization is predicted to take at least three times as long as they do.
   void run_automatic() {
     const double joined = joined_entries(a_), graph_seconds = 2e-8 * joined;
     const bool small_graph = has_column_graph(a_.cols) && joined <= 64.0 * static_cast<double>(a_.entries());
     const Ordering first = small_graph ? Ordering::amd : Ordering::colamd;
     run(first);
-    // On a GPU a factorization is short, but hardly ever alone: what is found counts for all matrices of the pattern.
+    // On a GPU a factorization is short, but an analysis usually serves many matrices of its pattern.
     const double limit = gpu_ ? 3e-6 * std::sqrt(best_->flops) : 3 * best_->seconds;
     const auto pays = [limit](double seconds) { return seconds < limit; };
     std::future<Made> colamd, amd;
@@ -116,10 +122,11 @@ class Trials {
         amd = std::async([this] { return make_order(Ordering::amd); });
       metis = metis_fits(*graph_) && pays(7e-6 * vertices + 1e-7 * edges);
     }
-    // Structured matrices may come in an order that is hard to beat; the counts tell that for next to nothing.
+    // A structured matrix's own order may be the best; the counts show that at almost no cost.
     if (pays(1e-7 * static_cast<double>(a_.entries()))) judge(Ordering::natural, make_order(Ordering::natural));
     std::optional<Made> made_metis;
-    if (metis) made_metis = make_order(Ordering::metis);  // on this thread: the factorization can use what it frees
+    if (metis)
+      made_metis = make_order(Ordering::metis);  // on this thread, whose freed memory the factorization can reuse
     if (colamd.valid()) judge(Ordering::colamd, colamd.get());
     if (amd.valid()) judge(Ordering::amd, amd.get());
     if (made_metis) judge(Ordering::metis, std::move(*made_metis));
@@ -174,25 +181,25 @@ class Trials {
   /// How fronts are merged for columns with these counts in R.
   Amalgamation relaxation(const ColumnTree<I>& columns) const {
     if (options_.expert.amalgamation) return *options_.expert.amalgamation;
-    double squares = 0;  // flops of a Cholesky factorization: a bound from below
+    double squares = 0;  // flops of a Cholesky factorization: a lower bound
     for (const I count : columns.r_counts) squares += static_cast<double>(count) * static_cast<double>(count);
     constexpr double worth_a_gpu = 5e6;
     return gpu_ && squares >= worth_a_gpu ? Amalgamation::for_gpu() : Amalgamation{};
   }
 
-  /// Seconds of a factorization, as measured, roughly. A GPU takes the panels on the longest path one after the other.
+  /// Estimated seconds of a factorization. A GPU factors the panels of the longest path one after the other.
   double predict(const Trial<I>& trial) const {
     if (!gpu_) return trial.flops / 2e10;
     constexpr Index panel = 32, whole_elements = 14000;
     return 6e-5 * static_cast<double>(longest_path(trial.fronts, panel, whole_elements)) + trial.flops / 1.2e13;
   }
 
-  /// What the ordering costs; keeps the best. One that fills R far beyond the best one's is not looked at further.
+  /// Prices an ordering and keeps the best. One with much more fill than the best is rejected early.
   void judge(Ordering ordering, Made made) {
     Stopwatch watch;
     const ColumnTree<I> columns = column_tree(a_, made.order);
     const double entries = std::accumulate(columns.r_counts.begin(), columns.r_counts.end(), 0.0);
-    if (best_ && entries > 1.5 * static_cast<double>(best_->tree.r_entries_exact)) {  // cannot win: R alone says so
+    if (best_ && entries > 1.5 * static_cast<double>(best_->tree.r_entries_exact)) {  // cannot win
       tree_seconds_ += watch.lap();
       order_seconds_ += made.seconds;
       return;
@@ -219,7 +226,7 @@ class Trials {
     std::vector<I> live(shape_.cols, -1), order;
     for (I k = 0; k < a_.cols; ++k) live[singletons_.live_cols[k]] = k;
     for (Index k = 0; k < shape_.cols; ++k) {
-      if (const I j = live[options_.permutation[k]]; j >= 0) order.push_back(j);
+      if (const I j = live[permutation_[k]]; j >= 0) order.push_back(j);
     }
     return order;
   }
@@ -227,6 +234,7 @@ class Trials {
   const Compact<I>& a_;
   const Singletons<I>& singletons_;
   const AnalyzeOptions& options_;
+  const Indices permutation_;
   const Symbolic& shape_;
   bool gpu_;
   std::optional<ColumnGraph> graph_;
@@ -237,7 +245,7 @@ class Trials {
   double tree_seconds_ = 0;
 };
 
-/// Fronts in postorder, each freed when its contribution block is in its parent's front.
+/// Peak memory of fronts in postorder, each freed when its contribution block has been assembled.
 Index peak_entries(const Symbolic& s) {
   Index waiting = 0, peak = 0;
   for (const Front& front : s.fronts) {
@@ -287,10 +295,12 @@ void gather_facts(Symbolic& s) {
 }
 
 template <class I>
-Symbolic analyze_by(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot, bool gpu) {
+Symbolic analyze_by(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot, bool gpu,
+                    Indices permutation) {
   Stopwatch watch;
   const CompactedPattern<I> compacted = compact<I>(pattern);
-  check_options(options, pattern.cols);
+  check_options(options);
+  const Ordering ordering = checked_ordering(options.ordering, permutation, pattern.cols);
   const Singletons<I> singletons = find_singletons(compacted, options.singletons, may_pivot);
   const bool all_columns = static_cast<Index>(singletons.live_cols.size()) == pattern.cols;  // and so all rows
   const Compact<I> reduced = all_columns ? Compact<I>{} : reduce(compacted.a, singletons);
@@ -305,12 +315,12 @@ Symbolic analyze_by(const Pattern& pattern, const AnalyzeOptions& options, const
   shape.empty_rows = static_cast<Index>(singletons.empty_rows.size());
   shape.empty_cols = static_cast<Index>(singletons.empty_cols.size());
 
-  Trials<I> trials(rest, singletons, options, shape, gpu);
+  Trials<I> trials(rest, singletons, options, permutation, shape, gpu);
   const double compact_seconds = watch.lap();
-  if (options.ordering == Ordering::automatic) {
+  if (ordering == Ordering::automatic) {
     trials.run_automatic();
   } else {
-    trials.run(options.ordering);
+    trials.run(ordering);
   }
   watch.lap();
   auto [s, leftmost] = trials.finish();
@@ -324,9 +334,9 @@ Symbolic analyze_by(const Pattern& pattern, const AnalyzeOptions& options, const
 }  // namespace
 
 Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
-                         bool gpu, bool wide) {
-  return !wide && fits_narrow(pattern) ? analyze_by<std::int32_t>(pattern, options, may_pivot, gpu)
-                                       : analyze_by<Index>(pattern, options, may_pivot, gpu);
+                         bool gpu, bool wide, Indices permutation) {
+  return !wide && fits_narrow(pattern) ? analyze_by<std::int32_t>(pattern, options, may_pivot, gpu, permutation)
+                                       : analyze_by<Index>(pattern, options, may_pivot, gpu, permutation);
 }
 
 template <class T>
@@ -340,11 +350,8 @@ Symbolic analyze_again(const Symbolic& s, const T* user_values, double tolerance
         cols[s.gather[q]] = s.col_perm[column(p)];
       }
   });
-  AnalyzeOptions options;
-  options.ordering = Ordering::given;
-  options.permutation = s.col_perm.data();
-  return analyze_pattern(by_triplets<T>(s.rows, s.cols, s.user_entries, rows.data(), cols.data(), user_values), options,
-                         pivots_above(tolerance, user_values), gpu);
+  return analyze_pattern(by_triplets<T>(s.rows, s.cols, s.user_entries, rows.data(), cols.data(), user_values), {},
+                         pivots_above(tolerance, user_values), gpu, false, s.col_perm.data());
 }
 template Symbolic analyze_again(const Symbolic&, const float*, double, bool);
 template Symbolic analyze_again(const Symbolic&, const double*, double, bool);

@@ -80,7 +80,7 @@ class Counter {
     I next = 0;
     std::vector<I>& counts = tree_.r_counts;
     for (I k = 0; k < a_.cols; ++k) {
-      if (tree_.parent[k] >= 0) --counts[tree_.parent[k]];  // k's own diagonal entry goes no higher
+      if (tree_.parent[k] >= 0) --counts[tree_.parent[k]];  // k's diagonal entry is not in its parent's row
       for (const I end = next + tree_.own_rows[k]; next < end; ++next) {
         const I row = rows[next];
         for (I p = a_.row_begin[row]; p < a_.row_begin[row + 1]; ++p) join(k, label_[a_.col_index[p]]);
@@ -123,7 +123,7 @@ class Counter {
     last_leaf_[j] = k;
   }
 
-  /// Of an earlier leaf and the column at hand: the root of what has been passed around the leaf.
+  /// Lowest common ancestor of an earlier leaf and the current column: the root of the leaf's set.
   I common_ancestor(I leaf) {
     I root = leaf;
     while (set_[root] != root) root = set_[root];

@@ -10,12 +10,12 @@
 
 namespace qrane::sparse {
 
-/// Columns in an elimination order that is a postorder of their tree: all below is in that numbering.
+/// Columns in an elimination order that is a postorder of their tree; everything else uses that numbering.
 template <class I>
 struct ColumnTree {
   std::vector<I> order;     ///< column k of the tree is column order[k] of A
   std::vector<I> parent;    ///< -1: a root; else > k
-  std::vector<I> r_counts;  ///< entries of R's row k, the diagonal's among them
+  std::vector<I> r_counts;  ///< entries of R's row k, including the diagonal
   std::vector<I> own_rows;  ///< rows of A whose leftmost entry is in column k
   std::vector<I> leftmost;  ///< for each row of A its leftmost column; -1: an empty row
 };

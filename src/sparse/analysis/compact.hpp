@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's pattern checked, freed of duplicates, by columns and by rows; singletons; what is left when they are out.
+// A user's pattern, checked and without duplicates, by columns and by rows; singletons; the matrix without them.
 // Everything here is linear in entries + rows + cols.
 //
 // The analysis is written for integers I of 32 bits and of 64: the former, where they hold rows, columns and entries,
@@ -43,7 +43,7 @@ struct CompactedPattern {
   Sources<I> sources;
 };
 
-/// Throws Error{invalid_argument} naming who looks and the first thing wrong.
+/// Throws Error{invalid_argument} naming the caller and the first fault.
 void check_pattern(const char* who, const Pattern& pattern);
 
 /// Whether integers of 32 bits hold the pattern and its fronts' lists of rows and columns.
@@ -56,12 +56,12 @@ inline bool fits_narrow(const Pattern& pattern) {
 template <class I>
 CompactedPattern<I> compact(const Pattern& pattern);
 
-/// Columns with one entry, taken out with their rows, again and again: row rows[k] has no entry in cols[0 .. k - 1].
+/// Columns with one entry, removed with their rows repeatedly: row rows[k] has no entry in cols[0 .. k - 1].
 template <class I>
 struct Singletons {
   std::vector<I> rows;
   std::vector<I> cols;
-  /// The rest: columns with entries in the rest's rows, those without, and the rows likewise; ascending.
+  /// Remaining columns with and without entries in remaining rows, and remaining rows likewise; ascending.
   std::vector<I> live_cols, empty_cols;
   std::vector<I> live_rows, empty_rows;
 };

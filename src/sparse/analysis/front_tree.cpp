@@ -16,7 +16,7 @@ struct Group {
   Index cols = 0;
   Index own_rows = 0;
   Index rows = 0;     // own_rows and the children's contribution rows; amalgamate() fills it in
-  Index entries = 0;  // of R's rows here that are no zeros by merging
+  Index entries = 0;  // of R's rows here, without zeros from merging
   Index parent = -1;
 
   Index r_rows() const { return std::min(rows, pivots); }
@@ -170,7 +170,7 @@ Front sized_front(const Group& group, Index child_rows, Index child_rows_bound) 
   return f;
 }
 
-/// Siblings that leave much less behind than they need at their worst come first.
+/// Orders siblings for low memory: first those whose peak exceeds their contribution block most.
 std::vector<Index> frugal_postorder(const std::vector<Group>& groups, const std::vector<Front>& fronts) {
   const auto count = static_cast<Index>(groups.size());
   Children children(groups);
@@ -234,7 +234,7 @@ FrontTree<I> front_tree(const ColumnTree<I>& tree, const Amalgamation& relax) {
   std::vector<Index> number(count);
   for (Index f = 0; f < count; ++f) number[post[f]] = f;
   result.fronts.reserve(count);
-  std::vector<Index> begin(count);  // where a front's pivotal columns go
+  std::vector<Index> begin(count);  // first pivotal column of a front
   Index first_col = 0;
   for (Index f = 0; f < count; ++f) {
     Front front = sized[post[f]];

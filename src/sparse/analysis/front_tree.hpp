@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From columns to fronts: fundamental supernodes, relaxed amalgamation, and the order in which fronts are numbered.
+// From columns to fronts: fundamental supernodes, relaxed amalgamation, and the numbering of fronts.
 // (Ashcraft, Grimes, ACM TOMS 15(4), 1989; Liu, ACM TOMS 12(3), 1986, for the order of children.)
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace qrane::sparse {
 
-/// Fronts in a postorder that needs little memory, with pivots, cols, own_rows, rows, r_rows, cb_rows, their bounds and
+/// Fronts in a postorder chosen for low memory, with pivots, cols, own_rows, rows, r_rows, cb_rows, their bounds and
 /// parent filled in; first_col counts from 0.
 template <class I>
 struct FrontTree {

@@ -38,7 +38,7 @@ void link_children(Symbolic& s) {
 template <class I>
 void list_columns(const Compact<I>& a, const FrontTree<I>& tree, Symbolic& s) {
   const auto count = static_cast<I>(s.fronts.size());
-  struct List {  // what the loop below needs of a front, side by side
+  struct List {  // what the loop below needs of a front, contiguous
     Index end;
     I parent, seen;
   };
@@ -69,7 +69,7 @@ void list_columns(const Compact<I>& a, const FrontTree<I>& tree, Symbolic& s) {
   }
 }
 
-/// Where the columns of every child stand in its parent.
+/// Local column in the parent of every child's columns.
 void map_columns(Symbolic& s) {
   s.parent_col.assign(s.front_cols.size(), -1);
   std::vector<Local> local(s.cols, -1);  // of permuted columns in the front at hand

@@ -21,19 +21,19 @@ namespace {
 
 static_assert(std::is_same_v<SuiteSparse_long, Index>);
 
-/// Every bit of the result depends on all of x.
+/// A hash in which every bit depends on all of x.
 std::uint64_t scramble(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-/// One column of every set of columns that have the same rows, the first; fills vertex_of and weight.
+/// The first column of every set of columns with the same rows; fills vertex_of and weight.
 template <class I>
 std::vector<I> representatives(const Compact<I>& a, ColumnGraph& graph) {
   using Vertex = ColumnGraph::Vertex;
   const auto cols = static_cast<std::size_t>(a.cols);
-  // vertices by a hash of their rows; open addressing in at least twice as many places
+  // hash table of vertices by their rows; open addressing, at most half full
   const std::size_t places = std::bit_ceil(2 * cols + 2);
   struct Place {
     std::uint32_t hash = 0;
@@ -81,7 +81,7 @@ std::vector<I> expand(const ColumnGraph& graph, const std::vector<ColumnGraph::V
   return order;
 }
 
-// COLAMD and AMD come for int and for 64 bits; int is faster, and takes half the memory.
+// COLAMD and AMD exist for int and 64-bit indices; int is faster and takes half the memory.
 
 constexpr std::size_t most_short = std::numeric_limits<int>::max();
 bool fits_short(std::size_t size) { return size <= most_short; }
@@ -104,7 +104,7 @@ std::vector<I> colamd_by(const Compact<I>& a, std::size_t length) {
   return {order.begin(), order.end() - 1};
 }
 
-/// The graph is symmetric and without loops, as AMD's core wants it; it works in the edges' place and some more.
+/// The graph is symmetric without loops, as AMD's core requires; AMD works in the memory of the edges plus some.
 template <class Integer>
 std::vector<ColumnGraph::Vertex> amd_by(const ColumnGraph& graph, std::size_t length) {
   const auto n = static_cast<Integer>(graph.vertices());
@@ -170,8 +170,8 @@ ColumnGraph column_graph(const Compact<I>& a) {
     }
     graph.edge_begin.push_back(static_cast<Index>(graph.edges.size()));
   }
-  // Both directions are there, so transposing changes nothing but the order of neighbours, to ascending: METIS finds
-  // orderings of up to a fifth fewer flops from it.
+  // The graph has both directions, so transposing it only sorts the neighbours. METIS then finds orderings with up to a
+  // fifth fewer flops.
   std::vector<Index> next(graph.edge_begin.begin(), graph.edge_begin.end() - 1);
   std::vector<Vertex> sorted(graph.edges.size());
   for (Vertex v = 0; v < graph.vertices(); ++v) {

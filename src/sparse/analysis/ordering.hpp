@@ -10,10 +10,10 @@
 
 namespace qrane::sparse {
 
-/// Columns of A, and which share a row. Columns with the same rows are one vertex; rows with very many entries join
-/// nothing. Made once for all orderings that need it.
+/// The graph of AᵀA: columns of A that share a row are adjacent. Columns with the same rows are one vertex; rows with
+/// very many entries are ignored. Shared by all orderings that need it.
 struct ColumnGraph {
-  using Vertex = std::int32_t;    // half the memory, and METIS takes them as they are
+  using Vertex = std::int32_t;    // half the memory, and METIS's type
   std::vector<Vertex> vertex_of;  ///< of each column
   std::vector<Vertex> weight;     ///< columns in each vertex
   std::vector<Index> edge_begin;  ///< vertices + 1

@@ -204,7 +204,7 @@ SingletonTest pivots_above(double tolerance, const T* user_values) {
 /// As qrane::sparse::analyze. An empty test: all may. gpu: whether orderings and fronts are chosen for a GPU. wide:
 /// with integers of 64 bits where 32 would do.
 Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
-                         bool gpu, bool wide = false);
+                         bool gpu, bool wide = false, Indices permutation = {});
 
 /// The same pattern and order of columns, without singletons whose pivots are at most the tolerance.
 template <class T>

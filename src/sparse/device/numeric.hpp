@@ -186,6 +186,7 @@ class DeviceNumeric final : public Factors<T> {
     fronts.exponents = exponents_.empty() ? Pointer<std::int32_t>{} : tables_.exponents;
     upload(rhs, fronts.rhs, symbolic_->rows * fronts.rhs_cols);
     fronts.tolerance = tolerance_;
+    fronts.scaled_tolerance = this->scaled_tolerance();
     if (B::records) {
       upload(&tolerance_, tables_.tolerance, 1);
       fronts.device_tolerance = tables_.tolerance;

@@ -65,7 +65,7 @@ class DeviceTables {
       case FrontStep::tail: return factor_front_panels(queue, fronts, tasks(panels_));
       case FrontStep::narrow:
       case FrontStep::closing:
-      case FrontStep::wide: return update_fronts(queue, fronts, tasks(updates_));
+      case FrontStep::trailing: return update_fronts(queue, fronts, tasks(updates_));
       case FrontStep::pair: update_fronts_pair(queue, fronts, tasks(updates_));
     }
   }

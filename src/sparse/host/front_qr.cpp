@@ -116,7 +116,7 @@ class PanelFactorization {
     const T norm = std::sqrt(alpha * alpha + tail);
     if (rule_.tolerance >= 0 && j < front_.pivots) {
       const double true_norm = rule_.exponents ? std::ldexp(static_cast<double>(norm), -rule_.exponents[j]) : norm;
-      if (true_norm <= rule_.tolerance) {
+      if ((rule_.scaled ? static_cast<double>(norm) : true_norm) <= rule_.tolerance) {
         result_.dropped_norm2 += true_norm * true_norm;
         move_to_corner(j, row - panel_.first_row);
         std::fill(x + row, x + height, T(0));

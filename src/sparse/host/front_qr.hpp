@@ -5,14 +5,14 @@
 // takes its row.)
 //
 //          panel 0   panel 1                panel 0, factored
-//        | x x x   x x x   x |            | 1       r r r   r |    V stands in the front with its ones and zeros, so
-//        | x x x   x x x   x |            | v 1     r r r   r |    that it goes into products as it is; R's triangle of
-//        | . . x   x x x   x |            | v v 1   r r r   r |    the panel is kept beside the front, in its `corner`.
+//        | x x x   x x x   x |            | 1       r r r   r |    V is stored in the front with ones and zeros, so
+//        | x x x   x x x   x |            | v 1     r r r   r |    that products can use it; the panel's triangle of R
+//        | . . x   x x x   x |            | v v 1   r r r   r |    is stored beside the front, in its `corner`.
 //        | . . .   x x x   x |            | . v v   x x x   x |
 //        | . . .   . . x   x |            | . . .   . . x   x |
 //                                           rows 0 .. 3: what the panel's update touches
 //
-// Flops: those of the staircase, but for zeros between a column's height and its panel's.
+// Flops: those of the staircase, plus zeros between a column's height and its panel's.
 #pragma once
 
 #include <algorithm>
@@ -31,17 +31,17 @@ using backend::Op;
 /// Widths of panels and blocks; measured on CPUs with wide vectors, results do not depend on them beyond rounding.
 struct FrontTuning {
   Index panel = 64;         ///< columns of a panel, at most
-  Index narrow_panel = 32;  ///< and in fronts of fewer than wide_front columns
+  Index narrow_panel = 32;  ///< the same for fronts of fewer than wide_front columns
   Index wide_front = 256;
-  Index direct_elements = 512;  ///< fronts of no more elements are factored without blocks
-  Index store_least = 64;  ///< columns that are equally high in memory, about: a sixteenth of all, at least so many
-  Index store_most = 256;  ///< and at most: products over fewer are slower
-  double waste = 1.6;      ///< a panel ends where its rectangle is that many times its columns' heights
+  Index direct_elements = 512;  ///< fronts of at most so many elements are factored without panels
+  Index store_least = 64;       ///< columns stored with equal height: about a sixteenth of all, at least so many
+  Index store_most = 256;       ///< and at most so many; products over fewer columns are slower
+  double waste = 1.6;           ///< a panel ends when its rectangle exceeds its columns' heights by this factor
 
   Index panel_cols(Index front_cols) const { return front_cols < wide_front ? narrow_panel : panel; }
 };
 
-/// A front's matrix by columns, some panels after the other as high as the staircase is there:
+/// A front's matrix by columns. Groups of panels are stored with the height of the staircase there:
 ///
 ///     ___.            Rows of column j from its height on are zero up to the height of its panel's last column,
 ///     | |___.         rounded up to vectors; below that nothing is read.
@@ -61,7 +61,7 @@ struct FrontMatrix {
   Index elements() const { return begin[cols]; }
 };
 
-/// Rows in whole vectors, and no power of two that would bring all of a row into one set of the cache.
+/// Rows rounded up to whole vectors; no power of two, which would map a row to one cache set.
 template <class T>
 Index leading_dimension(Index rows) {
   const Index ld = round_up_to_lanes<T>(std::max<Index>(rows, 1));
@@ -70,33 +70,33 @@ Index leading_dimension(Index rows) {
 
 struct FrontPanel {
   Index col = 0, cols = 0;  ///< columns of the front
-  Index first_row = 0;      ///< of its V; as many rows of R are above it
-  Index live = 0;           ///< reflectors; fewer than cols where columns were dropped or rows ran out
+  Index first_row = 0;      ///< first row of V; R's rows above it are final
+  Index live = 0;           ///< reflectors; fewer than cols if columns were dropped or rows ran out
   Index height = 0;         ///< rows of its V
 };
 
 /// When columns are dropped.
 struct DropRule {
   double tolerance = -1;           ///< < 0: never
+  bool scaled = false;             ///< the tolerance is for columns as they are scaled, else for the user's
   const int* exponents = nullptr;  ///< local column j was multiplied by 2^exponents[j]; or null
 };
 
-/// What factoring leaves beside the front's matrix; reused from front to front.
+/// What factoring stores beside the front's matrix; reused by later fronts.
 template <class T>
 struct FrontResult {
   std::vector<FrontPanel> panels;
-  std::vector<Index> begin;         ///< where the columns are; the last number is the matrix's elements
+  std::vector<Index> begin;         ///< offsets of the columns; the last is the number of elements
   std::vector<std::int32_t> pivot;  ///< row of column j's reflector, or -1
   Index panel_cols = 0;             ///< columns of a panel, at most
-  bool direct = false;              ///< small: reflectors went to all columns one by one
+  bool direct = false;              ///< small front: each reflector was applied to all columns
   bool with_t = true;
-  Index rows_of_r = 0;       ///< live pivotal columns; final when factored beyond them
-  double dropped_norm2 = 0;  ///< sum of squares of what was dropped
+  Index rows_of_r = 0;       ///< live pivotal columns; final once all of them are factored
+  double dropped_norm2 = 0;  ///< sum of squares of dropped entries
 
-  /// Cuts the columns into panels, lays them out for FrontMatrix::begin and makes room. `keep_t`: T is wanted of direct
-  /// fronts, too.
+  /// Divides the columns into panels, sets FrontMatrix::begin and allocates. `keep_t`: store T of direct fronts, too.
   void plan(const FrontMatrix<T>& front, bool keep_t, const FrontTuning& tuning = {});
-  /// Rows of column j of its panel's rectangle: how far the matrix must be zeroed.
+  /// Rows of column j in its panel's rectangle; the matrix must be zeroed so far.
   static Index zero_height(const FrontMatrix<T>& front, const FrontPanel& panel);
 
   // Two triangles of every panel in one square: T above, R's columns below it, the last one first.
@@ -105,14 +105,14 @@ struct FrontResult {
   //     3 T T T     R of column c (here 0 .. 3) from the panel's first row on: its `corner`
   //     3 2 T T
   //     3 2 1 T
-  //     3 2 1 0     Memory of panels that come when there are no rows left is never touched.
+  //     3 2 1 0     Memory of panels without rows is never touched.
   T* t(const FrontPanel& panel) const { return triangles_.get() + panel.col * triangle_ld(); }
   Index triangle_ld() const { return panel_cols + 1; }
-  /// For column c of the panel c + 1 elements.
+  /// Column c of the panel has c + 1 elements.
   T* corner(const FrontPanel& panel, Index c) const {
     return t(panel) + (panel.cols - 1 - c) * triangle_ld() + (panel.cols - c);
   }
-  /// Elements of that for a front of so many columns, and how many there is memory for.
+  /// Elements of these for a front of so many columns, and how many fit into the memory allocated.
   static Index triangle_elements(Index cols, const FrontTuning& tuning = {}) {
     return cols * (tuning.panel_cols(cols) + 1);
   }
@@ -138,13 +138,13 @@ class Scratch {
 };
 enum ScratchSlot { scratch_v, scratch_w, scratch_z, scratch_c };
 
-/// Factors panel k, whose columns have been updated by all panels before; `row`: its first row. Returns the next
-/// panel's.
+/// Factors panel k, whose columns have been updated by all earlier panels; `row` is its first row. Returns the first
+/// row of the next panel.
 template <class T>
 Index factor_panel(const FrontMatrix<T>& front, FrontResult<T>& result, std::size_t k, Index row, const DropRule& rule,
                    Scratch<T>& scratch);
 
-/// C := C - V op(T) Vᵀ C for the rows of C that V has, cols columns.
+/// C := C - V op(T) Vᵀ C on V's rows and cols columns of C.
 template <class T>
 void apply_block(const T* v, Index ldv, Index rows, Index reflectors, const T* t, Index ldt, Op op, T* c, Index ldc,
                  Index cols, Scratch<T>& scratch);
@@ -154,11 +154,11 @@ template <class T>
 void update_columns(const FrontMatrix<T>& front, const FrontResult<T>& result, std::size_t k, Index first, Index last,
                     Scratch<T>& scratch);
 
-/// Of a front's flops, about: panel k's.
+/// Estimate of the share of a front's flops in panel k.
 template <class T>
 double panel_share(const FrontMatrix<T>& front, const FrontResult<T>& result, std::size_t k);
 
-/// All panels; each one's share of the front's flops is added to `progress`.
+/// Factors all panels; each one's share of the front's flops is added to `progress`.
 template <class T>
 void factor_front(const FrontMatrix<T>& front, FrontResult<T>& result, const DropRule& rule, Scratch<T>& scratch,
                   Progress& progress, double flops);

@@ -16,7 +16,7 @@
 namespace qrane::sparse {
 
 namespace {
-constexpr Index large_bytes = Index{4} << 20;  // worth a mapping
+constexpr Index large_bytes = Index{4} << 20;  // mapped from this size on
 constexpr Index large_page = Index{2} << 20;
 
 constexpr Index round_up(Index n, Index to) { return (n + to - 1) / to * to; }
@@ -153,7 +153,7 @@ void Region::shrink_bytes(std::byte* p, Index bytes) {
   block.bytes = bytes;
 }
 
-/// Neighbours merge.
+/// Adds a hole and merges it with its neighbours.
 void Region::add_free(Segment& s, Index begin, Index end, Holes::node_type node) noexcept {
   auto next = s.free.lower_bound(begin);
   if (next != s.free.end() && next->first == end) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a factorization. All of it is kept when it is given back, so that factoring again allocates nothing, but
-// for triangles of panels where several threads meet fronts in another order than before.
+// Memory of a factorization. Freed memory is kept for reuse: refactoring allocates nothing, except triangles of panels
+// when several threads take fronts in another order than before.
 //
-//   Region   blocks of any size that come and go (fronts): lowest address first, neighbours merge. Segments are as
-//   large
-//            as the analysis says, but the system gives pages only where blocks have been.
-//   Arena    pieces that stay (R, Q), cut from chunks.
+//   Region   allocator for fronts: blocks of any size, first fit, neighbours merge. Segments have the size that the
+//            analysis predicts; the system provides pages only where blocks have been.
+//   Arena    allocations that live as long as the factor (R, Q), cut from chunks.
 //   Stack    last in, first out: contribution blocks of a postorder.
 #pragma once
 
@@ -23,14 +22,14 @@
 
 namespace qrane::sparse {
 
-/// Bytes of one factorization against its limit. Safe to use from several threads.
+/// Counts the bytes of one factorization against its limit. Thread-safe.
 class Budget {
  public:
-  explicit Budget(Index limit_bytes) : limit_(limit_bytes) {}  ///< 0: the machine's
-  /// Throws Error{out_of_memory} with the bytes needed and in use, and counts nothing, where they pass the limit.
+  explicit Budget(Index limit_bytes) : limit_(limit_bytes) {}  ///< 0: the machine's memory
+  /// Throws Error{out_of_memory} with the bytes needed and in use if they exceed the limit; then counts nothing.
   void add(Index bytes);
   void remove(Index bytes) noexcept;
-  /// Error{out_of_memory} for bytes that the system did not give.
+  /// Throws Error{out_of_memory} for bytes that the system refused.
   [[noreturn]] void refuse(Index bytes) const;
   Index bytes() const;
   Index peak_bytes() const;
@@ -41,22 +40,22 @@ class Budget {
 };
 
 struct AlignedFree {
-  Index mapped = 0;  ///< bytes of a mapping of its own; 0: of the heap
+  Index mapped = 0;  ///< bytes of an own mapping; 0: on the heap
   void operator()(std::byte* p) const;
 };
 using AlignedBytes = std::unique_ptr<std::byte, AlignedFree>;
-/// 64-byte aligned. Large ones are no part of the heap, and the first `used` bytes of them, which are sure to be
-/// touched, on large pages where there are such. Null where there is no memory.
+/// 64-byte aligned. Large blocks are mapped outside the heap; their first `used` bytes, which will be touched, use huge
+/// pages where available. Null when the system has no memory.
 AlignedBytes allocate_aligned(Index bytes, Index used);
 inline AlignedBytes allocate_aligned(Index bytes) { return allocate_aligned(bytes, bytes); }
 
-/// What this process has freed goes back to the system where that can be said (glibc), if it is more than so much.
+/// Returns freed heap memory to the system (glibc only) if it is more than this many bytes.
 void give_back_freed(Index bytes);
 
-/// Counts memory as it is touched for the first time, from its begin on. Safe to use from several threads.
+/// High-water mark of a segment; memory is counted when it is touched first. Thread-safe.
 class Mark {
  public:
-  /// `end` elements are in use, each of so many bytes; throws as Budget::add.
+  /// `end` elements of this many bytes are in use; throws as Budget::add.
   void raise(Index end, Index bytes, Budget& budget) {
     if (end <= mark_.load()) return;
     const std::lock_guard lock(mutex_);
@@ -71,16 +70,16 @@ class Mark {
   std::mutex mutex_;
 };
 
-/// Safe to use from several threads. The budget counts a segment up to the highest byte that was ever in a block.
+/// Thread-safe. The budget counts a segment up to the highest byte that was ever in a block.
 class Region {
  public:
-  /// used_bytes: of a segment, sure to be in use at some time.
+  /// used_bytes: bytes of a segment that are certain to be used.
   Region(Budget& budget, Index segment_bytes, Index used_bytes)
       : budget_(budget), segment_bytes_(segment_bytes), used_bytes_(used_bytes) {}
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
-  /// Null where there is no room in what was used before, unless it may grow.
+  /// Null if no hole is large enough and the region may not grow.
   template <class T>
   T* take(Index count, bool may_grow) {
     return reinterpret_cast<T*>(take_bytes(count * static_cast<Index>(sizeof(T)), may_grow));
@@ -89,7 +88,7 @@ class Region {
   void give_back(T* p) noexcept {
     if (p) give_back_bytes(reinterpret_cast<std::byte*>(p));
   }
-  /// A block keeps its first elements only.
+  /// Frees all but a block's first elements.
   template <class T>
   void shrink(T* p, Index count) {
     shrink_bytes(reinterpret_cast<std::byte*>(p), count * static_cast<Index>(sizeof(T)));
@@ -106,7 +105,7 @@ class Region {
   struct Block {
     std::size_t segment = 0;
     Index bytes = 0;
-    Holes::node_type hole;  // what it becomes: giving back takes no memory
+    Holes::node_type hole;  // its node as a hole, so that freeing allocates nothing
   };
   static Holes::node_type new_hole();
   std::byte* take_bytes(Index bytes, bool may_grow);
@@ -121,7 +120,7 @@ class Region {
   std::map<std::byte*, Block> used_;
 };
 
-/// Pieces that live as long as the arena. One thread at a time.
+/// Allocations that live as long as the arena. Not thread-safe.
 class Arena {
  public:
   Arena(Budget& budget, Index chunk_bytes) : budget_(&budget), chunk_bytes_(chunk_bytes) {}
@@ -141,7 +140,7 @@ class Arena {
   Index left_ = 0;
 };
 
-/// A piece of an arena that is used again from factorization to factorization.
+/// An allocation of an arena that is reused by later factorizations.
 template <class T>
 struct Kept {
   T* data = nullptr;
@@ -156,19 +155,19 @@ struct Kept {
   }
 };
 
-/// Last in, first out, in memory of a fixed size. One thread at a time.
+/// Last in, first out, in memory of a fixed size. Not thread-safe.
 template <class T>
 class Stack {
  public:
   Stack() = default;
-  /// Throws std::bad_alloc. One without room has no memory of its own.
+  /// Throws std::bad_alloc. A capacity of 0 allocates nothing.
   explicit Stack(Index capacity) {
     if (capacity == 0) return;
     owned_ = allocate_aligned(capacity * static_cast<Index>(sizeof(T)));
     if (!owned_) throw std::bad_alloc();
     lend(reinterpret_cast<T*>(owned_.get()), capacity);
   }
-  /// Memory of somebody else, for as long as the stack is used.
+  /// Uses memory of the caller's, which must outlive the stack's use.
   void lend(T* memory, Index capacity) {
     data_ = memory;
     capacity_ = capacity;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values, assembly, one front after the other, and what is stored of them.
+// Assembly of values, factorization of one front after the other, and storage of R and Q.
 #include "sparse/host/numeric.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace qrane::sparse {
 
 namespace {
 
-/// Of the largest front; its columns may be less high.
+/// Bytes of the largest front as a rectangle: an upper bound.
 template <class T>
 Index largest_bytes(const Symbolic& s) {
   Index largest = 0;
@@ -23,7 +23,7 @@ Index largest_bytes(const Symbolic& s) {
   return largest * static_cast<Index>(sizeof(T));
 }
 
-/// Of fronts that are surely there: the largest within its staircase.
+/// Bytes of the largest front within its staircase: a lower bound.
 template <class T>
 Index surely_used_bytes(const Symbolic& s) {
   Index most = 0;
@@ -36,7 +36,7 @@ Index surely_used_bytes(const Symbolic& s) {
   return most * static_cast<Index>(sizeof(T));
 }
 
-/// Room for fronts, and for threads' stacks; the system gives what is touched.
+/// Size of the region for fronts and threads' stacks; the system provides only touched pages.
 template <class T>
 Index segment_bytes(const Symbolic& s, const NumericPlan& plan, int threads) {
   constexpr auto size = static_cast<Index>(sizeof(T));
@@ -67,8 +67,8 @@ Numeric<T>::Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptio
       region_(budget_, segment_bytes<T>(*symbolic_, plan_, threads_), surely_used_bytes<T>(*symbolic_)),
       pools_(pools) {
   const Symbolic& s = *symbolic_;
-  // an analysis frees several times what it keeps, in pieces that fronts do not fit into; a millisecond, if that, but
-  // in a program with much memory of its own
+  // An analysis frees several times what it keeps, in pieces too small for fronts. This takes about a millisecond, more
+  // only in a program with a large heap.
   constexpr Index worth_giving_back = Index{1} << 20, worth_looking = Index{1} << 16;
   const Index expected = (s.facts.r_entries + s.facts.peak_entries) * static_cast<Index>(sizeof(T));
   if (!std::atomic_ref(s.tidied).exchange(true) && expected > worth_looking) give_back_freed(worth_giving_back);
@@ -176,6 +176,7 @@ template <class T>
 DropRule Numeric<T>::drop_rule(Index f, Worker& worker) const {
   DropRule rule;
   rule.tolerance = tolerance_;
+  rule.scaled = this->scaled_tolerance();
   if (exponents_.empty()) return rule;
   const Front& front = symbolic_->fronts[f];
   worker.exponents.assign(exponents_.begin() + front.first_col, exponents_.begin() + front.first_col + front.pivots);
@@ -183,7 +184,7 @@ DropRule Numeric<T>::drop_rule(Index f, Worker& worker) const {
   return rule;
 }
 
-/// Zeros within the panels' heights, rows of A, contribution blocks of the children, and which rows of S they are.
+/// Writes zeros within the panels' heights, rows of A, children's contribution blocks, and the row ids.
 template <class T>
 void Numeric<T>::assemble(Index f, const FrontLayout& layout, const FrontMatrix<T>& front, const FrontResult<T>& result,
                           Worker& worker) {
@@ -247,7 +248,7 @@ void Numeric<T>::store_q(Index f, const FrontMatrix<T>& front, const FrontResult
   }
 }
 
-/// Qᵀ of this front on its rows of the right-hand sides.
+/// Applies this front's Qᵀ to its rows of the right-hand sides.
 template <class T>
 void Numeric<T>::apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
   const StoredFront<T>& stored = stored_[f];
@@ -265,20 +266,21 @@ void Numeric<T>::apply_to_rhs(Index f, const FrontMatrix<T>& front, const FrontR
     for (Index i = 0; i < front.rows; ++i) rhs_[stored.row_ids[i] + j * ld] = c[i + j * front.rows];
 }
 
-/// Where a front leaves so many elements.
+/// Address of a front's contribution block of so many elements.
 template <class T>
 T* Numeric<T>::left_of(Index f, Index count, Worker& worker) {
   constexpr auto bytes = static_cast<Index>(sizeof(T));
   if (plan_.place[f] < 0) {
     T* const p = worker.cb_stack.push(left_elements(count));
-    if (threads_ == 1) stack_mark_.raise(worker.cb_stack.used(), bytes, budget_);  // else it is part of the region
+    if (threads_ == 1)
+      stack_mark_.raise(worker.cb_stack.used(), bytes, budget_);  // otherwise the stack is part of the region
     return p;
   }
   shared_mark_.raise(plan_.place[f] + count, bytes, budget_);
   return reinterpret_cast<T*>(shared_.get()) + plan_.place[f];
 }
 
-/// R and the contribution block out of the factored front; Q, and its work on right-hand sides.
+/// Stores R, the contribution block and Q of a factored front, and applies Qᵀ to right-hand sides.
 template <class T>
 void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T>& result, Worker& worker) {
   const Front& shape = symbolic_->fronts[f];
@@ -301,7 +303,7 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
                                 : kept_[f].r.of(worker.kept, size);
   const Index cb_size = stored.cb_rows * shape.nonpivots() - stored.cb_rows * (stored.cb_rows - 1) / 2;
   if (shape.parent >= 0 && cb_size > 0) stored.cb = left_of(f, cb_size, worker);
-  T* r = stored.r;  // where it is the front's own place: column by column never beyond what has been read
+  T* r = stored.r;  // may overlap the front: each column is written after it has been read
   T* cb = stored.cb;
   for (const FrontPanel& panel : result.panels) {
     for (Index j = panel.col; j < panel.col + panel.cols; ++j) {
@@ -319,7 +321,7 @@ void Numeric<T>::store(Index f, const FrontMatrix<T>& front, const FrontResult<T
   }
 }
 
-/// A stored front's memory, but for R that stays there.
+/// Frees a stored front's memory, except R that stays in it.
 template <class T>
 void Numeric<T>::leave_front(Index f, T* front) {
   if (f != plan_.stays) {
@@ -329,12 +331,12 @@ void Numeric<T>::leave_front(Index f, T* front) {
   const StoredFront<T>& stored = stored_[f];
   Index size = 0;
   for (Index j = 0; j < symbolic_->fronts[f].cols; ++j) size += stored.height(j, symbolic_->fronts[f].pivots);
-  root_ = front;  // reset() gives it back whatever comes
+  root_ = front;  // reset() frees it in any case
   region_.shrink(front, size);
-  give_back_front(nullptr);  // some of it was
+  give_back_front(nullptr);  // its upper part was freed
 }
 
-/// Fronts first .. last in postorder, whole subtrees, on one thread.
+/// Factors fronts first .. last, whole subtrees in postorder, on one thread.
 template <class T>
 void Numeric<T>::factor_range(Index first, Index last, Worker& worker) {
   const Symbolic& s = *symbolic_;

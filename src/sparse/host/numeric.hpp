@@ -2,15 +2,15 @@
 // Numeric multifrontal QR on the CPU: S = Q R of the analyzed pattern with these values.
 // (Davis, ACM TOMS 38(1), 2011, sections 2.3 and 2.4; Algorithm 980, section 2.1.)
 //
-// Threads: whole subtrees each on one thread; fronts above them panel by panel, the next panel's columns first, so that
-// it is factored while the rest is still being updated (numeric_tasks.cpp). Each number is computed by the same
-// operations in the same order however threads fall: results repeat for a given number of threads.
+// Threads: each whole subtree is factored by one thread, the fronts above them by several, with look-ahead
+// (numeric_tasks.cpp). Every number is computed by the same operations in the same order whatever the timing, so
+// results repeat for a given number of threads.
 //
-// Memory: contribution blocks, and R of roots, are where numeric_plan.hpp puts them; R of a large root stays where that
-// was a front. A thread has a place for small fronts, one at a time; large ones, and all fronts above the ranges, have
-// a block of a region each. So have threads' stacks, which fronts above the ranges take over when all ranges are done.
-// R of other fronts, and Q if it is kept, are pieces of arenas. All of it stays with the object and is used again:
-// after the first run a front for which there is no room waits until there is.
+// Memory: contribution blocks and R of roots have the places of numeric_plan.hpp; R of a large root stays in the root's
+// front. A thread has memory for one small front. Large fronts and all upper fronts have a block of a region each, and
+// so do the threads' stacks, whose blocks upper fronts reuse once all ranges are done. R of other fronts, and Q if it
+// is kept, are allocated from arenas. The object keeps all its memory for the next run; after the first run a front for
+// which there is no room waits until there is.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +38,8 @@ struct NumericWorker {
       : front(front_elements), cb_stack(stack_elements), kept(budget, chunk_bytes) {}
   Scratch<T> scratch;
   FrontResult<T> result;
-  Stack<T> front;            // a small one
-  T* large_front = nullptr;  // of the region; null between fronts
+  Stack<T> front;            // for one small front
+  T* large_front = nullptr;  // in the region; null between fronts
   Stack<T> cb_stack;
   Arena kept;  // R and Q
   std::vector<Index> stair, child_rows;
@@ -47,7 +47,7 @@ struct NumericWorker {
   std::vector<std::int32_t> exponents;
 };
 
-/// Pieces that stay with a front.
+/// What a factor keeps of a front, in arenas.
 template <class T>
 struct KeptFront {
   Kept<T> r, q;
@@ -56,7 +56,7 @@ struct KeptFront {
   Kept<std::int32_t> live_count;
 };
 
-/// Where a front's rows go: the analysis's layout, or one made for the heights that rank left.
+/// Row layout of a front: the analysis's, or one for the heights found with rank deficiency.
 struct FrontLayout {
   Index rows = 0;
   const Index* stair = nullptr;
@@ -67,8 +67,8 @@ struct FrontLayout {
 template <class T>
 class Numeric final : public Factors<T> {
  public:
-  /// At most so many threads, fewer where there is little to do; `pools` must outlive the object. Throws
-  /// Error{out_of_memory} when arrays of the pattern's size do not fit.
+  /// Uses at most `threads` threads, fewer for small problems; `pools` must outlive the object. Throws
+  /// Error{out_of_memory} if arrays of the pattern's size do not fit.
   Numeric(std::shared_ptr<const Symbolic> symbolic, const NumericOptions& options, int threads,
           backend::cpu::ThreadPools& pools);
   ~Numeric() override;
@@ -107,15 +107,15 @@ class Numeric final : public Factors<T> {
   NumericPlan plan_;
   Budget budget_;
   Region region_;                  // fronts
-  T* root_ = nullptr;              // of the region: R of NumericPlan::stays
-  AlignedBytes shared_;            // what has a place in the plan
-  Mark shared_mark_, stack_mark_;  // stack: of a single thread
+  T* root_ = nullptr;              // in the region: R of NumericPlan::stays
+  AlignedBytes shared_;            // for the places of the plan
+  Mark shared_mark_, stack_mark_;  // stack_mark_: with a single thread
   std::vector<KeptFront<T>> kept_;
   std::vector<Worker> workers_;
   backend::cpu::ThreadPools& pools_;
-  std::shared_ptr<NumericTasks<T>> tasks_;  // with several threads, from the first run on
+  std::shared_ptr<NumericTasks<T>> tasks_;  // with several threads, after the first run
   bool ran_ = false;
-  std::optional<Progress> progress_;  // of the run
+  std::optional<Progress> progress_;  // of the current run
   T* rhs_ = nullptr;
   Index rhs_cols_ = 0;
 };

@@ -7,13 +7,13 @@
 #include <numeric>
 #include <utility>
 
-#include "sparse/host/rehearsal.hpp"
+#include "sparse/host/simulation.hpp"
 
 namespace qrane::sparse {
 
 namespace {
 
-/// Most elements of the contribution block, or of a root's R, at any rank; none of a root that stays.
+/// Largest size of the contribution block, or of a root's R, for any rank; 0 for a root that stays in place.
 Index most_left(const Symbolic& s, const NumericPlan& plan, Index f) {
   if (f == plan.stays) return 0;
   const Front& front = s.fronts[f];
@@ -23,11 +23,11 @@ Index most_left(const Symbolic& s, const NumericPlan& plan, Index f) {
   return left_elements(rows * cols - rows * (rows - 1) / 2);
 }
 
-/// Ranges and the fronts above them.
+/// Divides the tree into ranges and upper fronts.
 void divide(const Symbolic& s, int threads, NumericPlan& plan) {
   const Index count = s.front_count();
   std::vector<double> subtree(count);
-  std::vector<char> with_large(count, 0);  // a front of the subtree is worth being shared
+  std::vector<char> with_large(count, 0);  // the subtree has a front that threads should share
   double total = 0;
   for (Index f = 0; f < count; ++f) {
     const double own = front_work(s.fronts[f]);
@@ -70,7 +70,7 @@ void divide(const Symbolic& s, int threads, NumericPlan& plan) {
   close(count - 1);
 }
 
-/// Numbers of ranges and fronts above them as tasks, children first; their work.
+/// Numbers ranges and upper fronts as tasks, children first; returns their work.
 std::vector<double> number_tasks(const Symbolic& s, NumericPlan& plan) {
   std::vector<double> work;
   const auto add_range = [&](const NumericPlan::Range& range) {
@@ -89,11 +89,11 @@ std::vector<double> number_tasks(const Symbolic& s, NumericPlan& plan) {
   return work;
 }
 
-/// Tasks may be so many tasks, and such a share of all work, ahead of others.
+/// `after` for a look-ahead of this many tasks and this share of all work.
 std::vector<Index> far_before(const std::vector<double>& work, Index tasks, double share) {
   const double ahead = share * std::accumulate(work.begin(), work.end(), 0.0);
   std::vector<Index> after;
-  double before = 0, ended = 0;  // work before a task, and of those that must have ended
+  double before = 0, ended = 0;  // work of all tasks before this one, and of those it waits for
   Index count = 0;
   for (const double own : work) {
     while (count + tasks <= static_cast<Index>(after.size()) && ended + work[count] <= before - ahead)
@@ -104,24 +104,23 @@ std::vector<Index> far_before(const std::vector<double>& work, Index tasks, doub
   return after;
 }
 
-/// Nothing goes on beside a front that all threads can share.
-void set_apart(const Rehearsal& rehearsal, std::vector<Index>& after) {
+/// Fronts that all threads can share run alone.
+void set_apart(const Simulation& simulation, std::vector<Index>& after) {
   Index least = 0;
   for (std::size_t k = 0; k < after.size(); ++k) {
-    const bool alone = rehearsal.shared_by_all(static_cast<Index>(k));
+    const bool alone = simulation.shared_by_all(static_cast<Index>(k));
     after[k] = std::max(alone ? static_cast<Index>(k) : after[k], least);
     if (alone) least = static_cast<Index>(k) + 1;
   }
 }
 
-/// First fit among blocks that are in use until the fronts that take them in have surely ended.
+/// First-fit allocation; a block is free once `after` guarantees that its parent has been assembled.
 class Places {
  public:
   explicit Places(const std::vector<Index>& after) : after_(after) {}
 
-  /// A block for what `task` leaves to front `parent`, the task `last`. What was left to `front`, which this task
-  /// factors
-  /// (-1: none), is read before.
+  /// A block that `task` writes for front `parent`, which task `last` factors. The task reads the blocks for `front`
+  /// (-1: none) before it writes.
   Index take(Index size, Index task, Index front, Index parent, Index last) {
     std::erase_if(blocks_, [&](const Block& b) { return b.last < after_[task]; });
     Index begin = 0;
@@ -142,18 +141,17 @@ class Places {
   };
   const std::vector<Index>& after_;
   Index most_ = 0;
-  std::vector<Block> blocks_;  // by their begins
+  std::vector<Block> blocks_;  // by begin
 };
 
-/// Places where nothing is used again but by those who take it in: children's side by side, their parent's over them.
-/// Tasks may come in any order.
+/// Nested places: children's side by side, their parent's in the same memory. Valid for any order of tasks.
 void place_nested(const Symbolic& s, NumericPlan& plan) {
   const Index count = s.front_count();
   std::vector<char> placed(count, 0);
   for (const Index f : plan.upper) placed[f] = 1;
   for (const NumericPlan::Range& range : plan.ranges)
     for (const Index f : range.roots) placed[f] = 1;
-  std::vector<Index> area(count, 0), next(count, 0);  // next: of a front's area, what its children have not
+  std::vector<Index> area(count, 0), next(count, 0);  // next: begin of the free part of a front's area
   for (Index f = 0; f < count; ++f) {
     if (!placed[f]) continue;
     area[f] = std::max(area[f], most_left(s, plan, f));
@@ -169,13 +167,14 @@ void place_nested(const Symbolic& s, NumericPlan& plan) {
   }
 }
 
-/// Places in the order of tasks: roots' R for good, those of ranges behind all others.
+/// Places reused in the order of tasks. Roots' R are never freed; those of ranges' roots follow all other places.
 void place_in_order(const Symbolic& s, NumericPlan& plan) {
   constexpr Index none = -2, never = std::numeric_limits<Index>::max();
   Places places(plan.after);
   const auto last_of = [&](Index parent) { return parent < 0 ? never : plan.order_of_upper[plan.upper_of[parent]]; };
   const auto leave_range = [&](const NumericPlan::Range& range, Index task) {
-    for (auto first = range.roots.begin(), end = range.roots.end(); first != end;) {  // what has one parent together
+    for (auto first = range.roots.begin(), end = range.roots.end();
+         first != end;) {  // those with the same parent together
       const Index parent = s.fronts[*first].parent;
       const auto last = std::find_if(first, end, [&](Index f) { return s.fronts[f].parent != parent; });
       Index size = 0;
@@ -204,7 +203,7 @@ void place_in_order(const Symbolic& s, NumericPlan& plan) {
     }
 }
 
-/// The highest stack of a range; roots' R stays on it where nothing else has a place for it.
+/// Peak size of a range's stack; it keeps the R of roots that have no other place.
 Index highest_stack(const Symbolic& s, const NumericPlan& plan, const NumericPlan::Range& range) {
   Index used = 0, highest = 0;
   for (Index f = range.first; f <= range.last; ++f) {
@@ -224,8 +223,8 @@ Index highest_stack(const Symbolic& s, const NumericPlan& plan, const NumericPla
 Index left_elements(Index elements) { return (elements + 7) / 8 * 8; }
 
 int useful_threads(const Symbolic& s, int threads) {
-  // 40 matrices on 16 cores: a second thread pays from about 4e6, and eight do as well as sixteen on all but the
-  // largest
+  // Measured on 40 matrices and 16 cores: a second thread pays from about 4e6, and eight are as fast as sixteen on all
+  // but the largest.
   constexpr double worth_a_thread = 2e6, worth_another = 1e9;
   constexpr double many = 8;
   double work = 0;
@@ -248,15 +247,16 @@ NumericPlan plan_numeric(const Symbolic& s, int threads) {
     const std::vector<double> work = number_tasks(s, plan);
     plan.after.assign(work.size(), 0);
     place_nested(s, plan);
-    // The fewer tasks are ahead of others, the less is there at a time, and the longer threads may wait: a tenth less
-    // memory is worth a twentieth more time.
-    const Rehearsal rehearsal(s, plan, work, threads);
+    // Less look-ahead takes less memory and makes threads wait longer. A tenth less memory is worth a twentieth more
+    // time.
+    const Simulation simulation(s, plan, work, threads);
     const auto price = [&](const NumericPlan& p) {
-      const Rehearsal::Outcome outcome = rehearsal.run(p.after);
+      const Simulation::Outcome outcome = simulation.run(p.after);
       const Index elements = s.facts.r_entries + p.shared_elements + outcome.elements;
       return outcome.duration * std::sqrt(static_cast<double>(elements));
     };
-    constexpr std::size_t most_in_order = 2048;  // tasks, whose square that may take: chains have a task a front
+    constexpr std::size_t most_in_order =
+        2048;  // tasks; the placement is quadratic, and a path-like tree has a task per front
     const NumericPlan nested = plan;
     double lowest = price(plan);
     struct Ahead {
@@ -267,7 +267,7 @@ NumericPlan plan_numeric(const Symbolic& s, int threads) {
     for (const Ahead ahead : {Ahead{4, 1.0 / 16, false}, {2, 1.0 / 64, false}, {1, 0, false}, {2, 1.0 / 64, true}}) {
       NumericPlan other = nested;
       other.after = far_before(work, ahead.tasks * threads, ahead.share * threads);
-      if (ahead.alone) set_apart(rehearsal, other.after);
+      if (ahead.alone) set_apart(simulation, other.after);
       if (!other.after.empty() && other.after.back() > 0 && work.size() <= most_in_order) {
         NumericPlan in_order = other;
         place_in_order(s, in_order);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How threads divide a tree of fronts, and where contribution blocks are: from the pattern alone, whatever comes when.
+// How threads divide a tree of fronts, and where contribution blocks are stored. Both follow from the pattern alone and
+// do not depend on timing.
 //
-// A range is some whole subtrees, each a small part of all work, factored by one thread; its contribution blocks are on
-// that thread's stack. Ranges and fronts above them are tasks in postorder, and none begins before all have ended that
-// are far before it (`after`); how far is what a rehearsal finds best for time and memory. What ranges hand up, and
-// what fronts above them leave, has a place that is fixed, too, either
+// A range is a set of whole subtrees, each a small part of all work. One thread factors it, with its contribution
+// blocks on that thread's stack. Ranges and the fronts above them ("upper") are tasks, numbered in postorder.
+// Look-ahead is bounded: task k waits for tasks 0 .. after[k] - 1. The bound is the best of a few in a simulation of
+// time and memory. Contribution blocks of ranges' roots and of upper fronts have fixed places as well, either nested,
 //
 //     children's places side by side  | a | b | c |
-//     the parent's over them          | parent  |      its children are assembled before it is there
+//     the parent's in their place     | parent  |      children are assembled before the parent's block is stored
 //
-// or, where that needs less, places that are used again by whatever comes so much later.
+// or, where that takes less memory, places that are reused once `after` guarantees that their blocks are consumed.
 #pragma once
 
 #include <vector>
@@ -18,20 +19,20 @@
 
 namespace qrane::sparse {
 
-/// Work of factoring a front, for the division among threads.
+/// Estimated work of factoring a front, used to balance threads.
 inline double front_work(const Front& front) {
   return front.flops + 20.0 * static_cast<double>(front.rows) * static_cast<double>(front.cols) + 2000;
 }
 
-/// Flops from which a front above the ranges is cut up.
+/// Upper fronts of at least so many flops are shared by threads.
 constexpr double large_front = 2e7;
-/// Columns of a block of it, one thread's at a time.
+/// Columns of a block of such a front, the unit of work of one thread.
 constexpr Index large_front_block = 256;
 
-/// Entries from which a front of a range has no place of its thread's but one of the region.
+/// Fronts of ranges with at least so many entries are allocated in the region instead of the thread's own memory.
 constexpr Index large_front_entries = Index{1} << 15;
 
-/// Of at most `threads` as many as have enough to do to pay for waking them.
+/// How many of `threads` have enough work to be worth waking.
 int useful_threads(const Symbolic& symbolic, int threads);
 
 struct NumericPlan {
@@ -41,19 +42,19 @@ struct NumericPlan {
   };
   std::vector<Range> ranges;
   std::vector<Index> upper;                           ///< fronts above the ranges, ascending
-  std::vector<Index> upper_of;                        ///< of every front its number among those, or -1
-  std::vector<Index> order_of_upper, order_of_range;  ///< their numbers as tasks
-  std::vector<Index> after;  ///< of each task: so many of the first must have ended when it begins; ascending
-  std::vector<Index> place;  ///< of every front: first element of what it leaves in shared memory; -1: on a stack
-  Index stays = -1;          ///< a large root that is the last front: its R stays where the front was; -1: none
+  std::vector<Index> upper_of;                        ///< index in `upper` of every front, or -1
+  std::vector<Index> order_of_upper, order_of_range;  ///< task numbers
+  std::vector<Index> after;                           ///< task k waits for tasks 0 .. after[k] - 1; ascending
+  std::vector<Index> place;  ///< of every front: offset of its contribution block in shared memory; -1: on a stack
+  Index stays = -1;          ///< a large root that is the last front: its R stays in the front's memory; -1: none
   Index shared_elements = 0;
   Index stack_elements = 0;  ///< of each thread
 };
 
-/// One thread: a single range with everything on its stack.
+/// With one thread the plan is a single range with all contribution blocks on its stack.
 NumericPlan plan_numeric(const Symbolic& symbolic, int threads);
 
-/// What a front leaves to its parent, or a root as R, takes on a stack or in its place.
+/// Elements that a contribution block, or a root's R, takes on a stack or in its place: rounded up for alignment.
 Index left_elements(Index elements);
 
 }  // namespace qrane::sparse

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factoring the tree with several threads.
+// Factors the tree with several threads: one scheduler of tasks for ranges, fronts and parts of large fronts.
 //
-// Fronts whose subtree is a small part of all work are factored in ranges of whole subtrees, one thread each. A front
-// above them is one task, or, if it is large, many:
-//
-//     panel 0 | panel 1 | panel 2 | panel 3 | ...      the chain: update panel k by panel k - 1, factor it
-//             |         | block 0      | block 1 ...   beside it: blocks of columns beyond panel k, updated by panels
-//                                                      0 .. k - 1 in order, up to where the chain is
-//
-// A column meets the panels in order whoever does it, and the widths of products do not depend on who is free.
+// A range of whole subtrees is one task. A front above the ranges is one task or, if it is large, many
+// (upper_front.hpp).
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -23,6 +17,7 @@
 
 #include "cpu/queue/blas.hpp"
 #include "sparse/host/numeric.hpp"
+#include "sparse/host/upper_front.hpp"
 
 namespace qrane::sparse {
 
@@ -54,8 +49,8 @@ class NumericTasks {
     std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
-  /// Room for a front. After the first run a front waits for what others give back, and moves fronts that are there on
-  /// meanwhile; the region grows only when nobody could give anything back.
+  /// Allocates a front. After the first run a thread waits until others free memory, and meanwhile takes tasks of
+  /// fronts that are in memory. The region grows only when no other thread could free anything.
   T* take_front(Index count, NumericWorker<T>& worker) {
     if (!n_.ran_) return n_.region_.template take<T>(count, true);
     std::unique_lock lock(mutex_);
@@ -82,38 +77,22 @@ class NumericTasks {
   }
 
  private:
-  enum class Kind { chain, block, front, range };  // in the order of urgency
+  enum class Kind { panel, block, front, range };  // by priority
 
   struct Task {
     Kind kind;
     Index front;  // or range
     Index block = 0;
-    std::size_t until = 0;                     // block: panels that are factored when it begins
+    std::size_t until = 0;                     // block: panels factored when it begins
     bool operator<(const Task& other) const {  // the queue's top is the greatest
       return std::tuple(kind, front, block) > std::tuple(other.kind, other.front, other.block);
     }
   };
 
   struct Stopped {};  // another thread has failed
+  using Upper = UpperFront<T>;
 
-  /// A front above the ranges.
-  struct Upper {
-    FrontLayout layout;
-    FrontMatrix<T> matrix;
-    FrontResult<T> result;  // of spare_ while the front is there
-    DropRule rule;
-    std::vector<Index> stair;
-    std::vector<Local> own_slot, child_slot;
-    std::vector<int> exponents;
-    Index waiting = 0;         // children
-    Index row = 0;             // first of the next panel
-    std::size_t factored = 0;  // panels
-    bool chain_busy = false;
-    std::vector<std::size_t> updated;  // per block of columns: panels
-    std::vector<char> busy;
-  };
-
-  /// Nothing else is in the region yet, so that stacks are where they were last time.
+  /// Stacks are taken first, while the region is empty, so that they have the same addresses in every run.
   void lend_stacks() {
     const Index elements = plan_.stack_elements;
     for (NumericWorker<T>& worker : n_.workers_)
@@ -135,7 +114,7 @@ class NumericTasks {
       upper_[u].waiting = s_.fronts[f].child_count;
       upper_[u].row = 0;
       upper_[u].factored = 0;
-      upper_[u].chain_busy = false;
+      upper_[u].panel_busy = false;
       if (upper_[u].waiting == 0) offer({Kind::front, f});
     }
     for (std::size_t r = 0; r < plan_.ranges.size(); ++r) offer({Kind::range, static_cast<Index>(r)});
@@ -143,12 +122,12 @@ class NumericTasks {
     busy_ = starved_ = sleeping_ = 0;
   }
 
-  /// Of a range, or of a front above them.
+  /// Task number of a range or an upper front.
   Index order_of(Kind kind, Index front) const {
     return kind == Kind::range ? plan_.order_of_range[front] : plan_.order_of_upper[plan_.upper_of[front]];
   }
 
-  /// A range or front that may begin, if it is not too far ahead.
+  /// Queues a range or front whose children are done, or holds it until look-ahead allows it.
   void offer(const Task& task) {
     const Index order = order_of(task.kind, task.front);
     if (plan_.after[order] <= all_ended_)
@@ -179,7 +158,7 @@ class NumericTasks {
     }
   }
 
-  /// Wakes those for whom there is something; one task is for this thread.
+  /// Wakes threads for the queued tasks, except one that this thread takes itself.
   void announce() {
     if (left_ == 0 || error_ || starved_ > 0) {
       events_.fetch_add(1);
@@ -190,7 +169,7 @@ class NumericTasks {
     }
   }
 
-  /// Does the most urgent task; the lock is open meanwhile.
+  /// Runs the most urgent task with the lock released.
   void take_task(std::unique_lock<std::mutex>& lock, NumericWorker<T>& worker) {
     Task task = ready_.top();
     ready_.pop();
@@ -203,7 +182,7 @@ class NumericTasks {
       failure = std::current_exception();
     }
     lock.lock();
-    try {  // what follows may need memory for the queue
+    try {  // queuing may allocate
       if (!failure) completed(task);
     } catch (...) {
       failure = std::current_exception();
@@ -213,7 +192,7 @@ class NumericTasks {
 
   bool something_to_do() const { return !ready_.empty() || left_ == 0 || error_; }
 
-  /// For something to do: awake for some microseconds, then asleep.
+  /// Waits for a task: spins for some microseconds, then sleeps.
   void wait(std::unique_lock<std::mutex>& lock) {
     const std::uint64_t seen = events_.load();
     lock.unlock();
@@ -238,8 +217,10 @@ class NumericTasks {
         return;
       }
       case Kind::front: return begin(task.front, worker);
-      case Kind::chain: return chain(task.front, worker);
-      case Kind::block: return block(task, worker);
+      case Kind::panel: return next_panel(task.front, worker);
+      case Kind::block:
+        upper(task.front).update_block(task.block, task.until, worker.scratch);
+        return n_.progress_->add(0);  // the thread of the callback may get no other tasks for long
     }
   }
 
@@ -247,7 +228,7 @@ class NumericTasks {
   void begin(Index f, NumericWorker<T>& worker) {
     Upper& u = upper(f);
     u.layout = n_.lay_out(f, worker);
-    // what lay_out left in the worker must outlive the worker's next task
+    // the layout's vectors must outlive the worker's next task
     if (u.layout.stair == worker.stair.data()) {
       u.stair.swap(worker.stair);
       u.own_slot.swap(worker.own_slot);
@@ -268,8 +249,7 @@ class NumericTasks {
       finish(f, worker);
       return;
     }
-    u.updated.assign((u.matrix.cols + large_front_block - 1) / large_front_block, 0);
-    u.busy.assign(u.updated.size(), 0);
+    u.share();
   }
 
   void finish(Index f, NumericWorker<T>& worker) {
@@ -279,7 +259,7 @@ class NumericTasks {
     give_back(u.result);
   }
 
-  /// One for a front of so many columns: the least that is large enough, else the largest.
+  /// A spare result for a front of so many columns: the smallest that is large enough, else the largest.
   void borrow(FrontResult<T>& result, Index cols) {
     const std::lock_guard lock(mutex_);
     if (spare_.empty()) return;
@@ -297,35 +277,13 @@ class NumericTasks {
     spare_.push_back(std::exchange(result, {}));
   }
 
-  Index end_of(const Upper& u, std::size_t panel) const {
-    return u.result.panels[panel].col + u.result.panels[panel].cols;
-  }
-
   /// The next panel; after the last one, the front's end.
-  void chain(Index f, NumericWorker<T>& worker) {
+  void next_panel(Index f, NumericWorker<T>& worker) {
     Upper& u = upper(f);
-    const std::size_t k = u.factored;
-    if (k == u.result.panels.size()) {
+    if (u.all_factored())
       finish(f, worker);
-      return;
-    }
-    if (k > 0) update_columns(u.matrix, u.result, k - 1, u.result.panels[k].col, end_of(u, k), worker.scratch);
-    u.row = factor_panel(u.matrix, u.result, k, u.row, u.rule, worker.scratch);
-    n_.progress_->add(s_.fronts[f].flops * panel_share(u.matrix, u.result, k));
-  }
-
-  /// A block's updates by all panels that are factored; the chain does each panel's first columns.
-  void block(const Task& task, NumericWorker<T>& worker) {
-    const Upper& u = upper(task.front);
-    const Index first = task.block * large_front_block, last = std::min(first + large_front_block, u.matrix.cols);
-    for (std::size_t k = u.updated[task.block]; k < task.until; ++k)
-      update_columns(u.matrix, u.result, k, std::max(first, columns_begin(u, k)), last, worker.scratch);
-    n_.progress_->add(0);  // the thread of the callback may get no other tasks for long
-  }
-
-  /// Where the blocks' share of panel k's update begins: behind panel k + 1.
-  Index columns_begin(const Upper& u, std::size_t k) const {
-    return k + 1 < u.result.panels.size() ? end_of(u, k + 1) : u.matrix.cols;
+    else
+      n_.progress_->add(s_.fronts[f].flops * u.factor_next_panel(worker.scratch));
   }
 
   void completed(const Task& task) {
@@ -340,8 +298,8 @@ class NumericTasks {
       u.updated[task.block] = task.until;
       u.busy[task.block] = 0;
     }
-    if (task.kind == Kind::chain) {
-      u.chain_busy = false;
+    if (task.kind == Kind::panel) {
+      u.panel_busy = false;
       ++u.factored;
     }
     if (!u.matrix.a) {
@@ -357,31 +315,14 @@ class NumericTasks {
     if (parent >= 0 && --upper(parent).waiting == 0) offer({Kind::front, parent});
   }
 
-  /// What a front's state allows next.
+  /// The tasks that a front's state allows next.
   void queue(Index f, Upper& u) {
-    const std::size_t next = u.factored, all = u.result.panels.size();
-    if (!u.chain_busy) {
-      bool free = true;
-      if (next >= 2 && next < all) {
-        const Index first = u.result.panels[next].col / large_front_block;
-        const Index last = (end_of(u, next) - 1) / large_front_block;
-        for (Index b = first; b <= last; ++b) free = free && u.updated[b] >= next - 1;
-      }
-      if (free) {
-        u.chain_busy = true;
-        ready_.push({Kind::chain, f});
-      }
+    if (!u.panel_busy && u.panel_may_begin()) {
+      u.panel_busy = true;
+      ready_.push({Kind::panel, f});
     }
-    for (std::size_t b = 0; b < u.updated.size(); ++b) {
-      if (u.busy[b] || u.updated[b] >= next) continue;
-      const Index end = std::min(static_cast<Index>(b + 1) * large_front_block, u.matrix.cols);
-      if (end <= columns_begin(u, u.updated[b])) {
-        u.updated[b] = next;  // the chain has passed it
-        continue;
-      }
-      u.busy[b] = 1;
-      ready_.push({Kind::block, f, static_cast<Index>(b)});
-    }
+    for (std::size_t b = 0; b < u.updated.size(); ++b)
+      if (u.begin_block(b)) ready_.push({Kind::block, f, static_cast<Index>(b)});
   }
 
   Numeric<T>& n_;
@@ -390,14 +331,14 @@ class NumericTasks {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::priority_queue<Task> ready_;
-  std::map<Index, Task> held_;  // by their order: too far ahead (NumericPlan::after)
-  std::vector<char> ended_;     // tasks in that order
-  Index all_ended_ = 0;         // so many of the first
+  std::map<Index, Task> held_;  // by task number: held back by NumericPlan::after
+  std::vector<char> ended_;     // by task number
+  Index all_ended_ = 0;         // tasks 0 .. all_ended_ - 1 have ended
   std::vector<Upper> upper_;
   std::vector<FrontResult<T>> spare_;
-  std::size_t threads_ = 0;                            // that are there
-  std::size_t busy_ = 0, starved_ = 0, sleeping_ = 0;  // threads with a task, of them those that wait for room; others
-  std::atomic<std::uint64_t> events_{0};               // counts what waiting threads look for
+  std::size_t threads_ = 0;                            // of the pool
+  std::size_t busy_ = 0, starved_ = 0, sleeping_ = 0;  // threads with a task; of these, waiting for memory; asleep
+  std::atomic<std::uint64_t> events_{0};               // changes when spinning threads should look again
   Index left_ = 0;                                     // tasks
   std::size_t ranges_left_ = 0;                        // of them
   std::exception_ptr error_;

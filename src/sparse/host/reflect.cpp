@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-// One body, compiled for several instruction sets; the loader takes the widest that the machine has. ThreadSanitizer's
-// runtime is not there yet when the loader asks.
+// Function clones for several instruction sets; the loader selects the widest that the machine supports. Not with
+// ThreadSanitizer, whose runtime is not initialized when the loader selects.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__gnu_linux__) && \
     !defined(__SANITIZE_THREAD__)
 #define QRANE_CLONES __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Householder reflections on columns that are cut into whole vectors: the innermost loops of small fronts and narrow
-// panels, where a call of BLAS costs more than its work.
+// Householder reflections on columns padded to whole vectors: the innermost loops of small fronts and narrow panels,
+// where the overhead of a BLAS call exceeds the work.
 //
 // Pointers are aligned to `vector_bytes`, row counts and leading dimensions are multiples of lanes<T>. A reflector is
-// zero above its 1 and below its end, so that nobody has to know where within a vector it begins: rows in which v is
-// zero keep their bits (where they are finite).
+// zero above its 1 and below its end, so that loops run over whole vectors; finite values in rows where v is zero keep
+// their bits.
 #pragma once
 
 #include <qrane/matrix.hpp>

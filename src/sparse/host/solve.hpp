@@ -16,8 +16,8 @@ template <class T>
 class HostSolve final : public Solves<HostSolve<T>, T> {
   using Wide = long double;  // squares of what is finite stay finite
  public:
-  /// rhs: Qᵀ times the right-hand sides that the factorization carried along, permuted rows x rhs_cols. All of it
-  /// outlives this.
+  /// rhs: Qᵀ times the right-hand sides of the factorization, permuted rows x rhs_cols. All arguments must outlive this
+  /// object.
   HostSolve(const Context& context, Factors<T>& factors, const T* rhs, Index rhs_cols)
       : context_(context), factors_(factors), rhs_(rhs), rhs_cols_(rhs_cols) {}
 
@@ -129,7 +129,7 @@ class HostSolve final : public Solves<HostSolve<T>, T> {
       solution.residual_norms.push_back(
           norm(s().cols, [&](Index k) { return factors_.unscaled(g.z[k + j * s().cols], k); }));
   }
-  /// What Qᵀ left of the carried right-hand sides below R: the residual, but for dropped columns.
+  /// Norms of Qᵀ times the factorization's right-hand sides below R: the residuals, except for dropped columns.
   void riding_norms(Solution<T>& solution) const {
     const std::vector<Index> order = factors_.q_rows();
     const Index rank = factors_.rank();

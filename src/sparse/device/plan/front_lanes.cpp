@@ -10,7 +10,7 @@
 namespace qrane::sparse {
 namespace {
 
-/// The last launch of each lane that something comes after; -1: none.
+/// Per lane, the last launch that a later launch must wait for; -1: none.
 struct Clock {
   std::array<std::int32_t, front_lanes> last;
   Clock() { last.fill(-1); }
@@ -24,7 +24,7 @@ std::int32_t lane_of(const FrontLaunch& launch) {
     case FrontStep::lay_out:
     case FrontStep::assemble: return 0;
     case FrontStep::pair:
-    case FrontStep::wide: return launch.blocks > 8 ? 7 : launch.blocks > 4 ? 8 : launch.blocks > 2 ? 9 : 6;
+    case FrontStep::trailing: return launch.blocks > 8 ? 7 : launch.blocks > 4 ? 8 : launch.blocks > 2 ? 9 : 6;
     case FrontStep::narrow:
     case FrontStep::closing: return launch.tall ? 1 : launch.blocks > 8 ? 3 : launch.blocks > 2 ? 4 : 5;
     case FrontStep::whole: return launch.max_elements > 8192 ? 8 : launch.max_elements > 3072 ? 7 : 6;
@@ -83,7 +83,7 @@ class LanePlanner {
   template <class Visit>
   void for_fronts(const FrontLaunch& launch, Visit visit) const {
     const auto over = [&](const auto& tasks, auto front_of) {
-      Index last = -1;  // tasks of a front follow each other
+      Index last = -1;  // a front's tasks are consecutive
       for (Index t = launch.first; t < launch.first + launch.count; ++t) {
         const Index front = front_of(tasks[t]);
         if (front != last) visit(front);
@@ -101,7 +101,7 @@ class LanePlanner {
       case FrontStep::narrow:
       case FrontStep::closing:
       case FrontStep::pair:
-      case FrontStep::wide: return over(plan_.updates, member);
+      case FrontStep::trailing: return over(plan_.updates, member);
       case FrontStep::unpack:
       case FrontStep::pack: return over(plan_.pieces, member);
     }
@@ -112,7 +112,7 @@ class LanePlanner {
     for_fronts(launch, [&](Index f) {
       if (round_[f] != round) before_[f] = touched_[f];
       round_[f] = round;
-      // urgent steps of a round follow each other, wide updates are beside them
+      // urgent steps of a round run in order, trailing updates concurrently
       Clock own = before_[f];
       if (is_urgent(launch.step)) std::copy_n(touched_[f].last.begin(), urgent_lanes, own.last.begin());
       need.join(own);
@@ -130,12 +130,12 @@ class LanePlanner {
     return need;
   }
 
-  /// Which fronts lay in each front's memory before.
+  /// Fronts that had each front's memory before it.
   void find_earlier() {
     struct Piece {
       Index end, front;
     };
-    std::map<Index, Piece> memory;  // by where it begins
+    std::map<Index, Piece> memory;  // by begin
     std::vector<Index> order(s_.fronts.size());
     std::iota(order.begin(), order.end(), Index{0});
     std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return plan_.begin[a] < plan_.begin[b]; });

@@ -96,7 +96,7 @@ class Planner {
       courses_.largest[course.whole][course.size].include(
           {f.rows_bound, static_cast<std::int32_t>(all_columns(f, o_)), elements});
       if (course.whole) continue;
-      // each column beyond the pivotal ones takes a row; of these any may be dropped
+      // each non-pivotal column takes a row, and any pivotal column may be dropped
       const Index reached = std::min<Index>(f.cols, rows + (o_.detect_rank ? f.pivots : 0));
       course.live = static_cast<std::int32_t>(std::max<Index>(ceil_div(reached, o_.panel), 1));
       course.live_cols = static_cast<std::int32_t>(std::min<Index>(f.cols, course.live * o_.panel));
@@ -108,7 +108,7 @@ class Planner {
     }
   }
 
-  /// Those under a limit begin together.
+  /// Rounds of assembly before the first panel; under a memory limit staging plans them.
   std::int32_t assembly_rounds() const { return o_.storage_limit < 0 ? 1 : 0; }
 
   void set_rounds() {
@@ -116,7 +116,7 @@ class Planner {
     out_.begin.assign(count, 0);
     out_.end.assign(count, 0);
     std::int32_t total = 0;
-    for (Index f = 0; f < count; ++f) {  // children come before
+    for (Index f = 0; f < count; ++f) {  // children come first
       out_.end[f] = out_.begin[f] + courses_.of[f].rounds - 1;
       total = std::max(total, out_.end[f] + 1);
       if (const Index parent = s_.fronts[f].parent; parent >= 0)
@@ -159,12 +159,12 @@ class Planner {
     return fronts;
   }
 
-  /// Not so small that copies are nothing but their beginnings.
+  /// Large enough that the latency of copies does not dominate.
   Index smallest_piece(const std::vector<StagedFront>& fronts, Index largest) const {
     return std::max(least_piece(fronts, o_.alignment), round_up(largest / 512, o_.alignment));
   }
 
-  /// Where and when, by staging.hpp.
+  /// Rounds and addresses from staging.hpp.
   void stage() {
     const std::vector<StagedFront> fronts = staged_fronts();
     Index largest = 0;
@@ -173,7 +173,7 @@ class Planner {
     const Index piece = smallest_piece(fronts, largest);
     detail::check(piece <= left, ErrorCode::invalid_argument, "storage_limit is ", o_.storage_limit,
                   ", and the least is ", largest + staging_buffers * piece);
-    // no more for buffers than a sixteenth
+    // at most a sixteenth of storage for buffers
     const Index wanted = round_up(std::min(o_.piece, o_.storage_limit / (16 * staging_buffers)), o_.alignment);
     Staging staging = plan_staging(
         fronts, {.limit = o_.storage_limit, .piece = std::clamp(wanted, piece, left), .alignment = o_.alignment});
@@ -213,7 +213,7 @@ class Planner {
     return by;
   }
 
-  /// In the order in which fronts end, so that what a round leaves of R is in one piece.
+  /// In the order in which fronts end, so that the R of one round is contiguous.
   void place_r() {
     const ByRound by = sorted(out_.end);
     for (Index r = 0; r < out_.rounds(); ++r) {
@@ -253,7 +253,7 @@ class Planner {
     out_.storage_size = memory.extent() * o_.alignment;
   }
 
-  /// The front's parts, from that element of storage on; returns their size.
+  /// Places the front's parts from that element of storage on; returns their size.
   Index place(Index k, Index first) {
     FrontShape& f = out_.shapes[k];
     const Index narrow_size = round_up(o_.panel * f.cols, o_.alignment);
@@ -276,7 +276,7 @@ class Planner {
 
 LeastStorage least_storage(const Symbolic& symbolic, const FrontRoundsOptions& options) {
   FrontRoundsOptions limited = options;
-  limited.storage_limit = std::max<Index>(options.storage_limit, 0);  // what is placed differs
+  limited.storage_limit = std::max<Index>(options.storage_limit, 0);  // the layout depends on it
   return Planner(symbolic, limited).least();
 }
 

@@ -10,13 +10,13 @@ namespace {
 
 using backend::FrontShape;
 
-static_assert(backend::front_update_blocks == 1 << (front_classes - 2));  // one more class: of tall panels
+static_assert(backend::front_update_blocks == 1 << (front_classes - 2));  // one more class, for tall panels
 
 Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 
-/// Class of each of `strips` updates of so many rows. One or two strips are over soonest in many blocks; few sizes, for
-/// each is a launch that the next panel waits for. Where there are more, a block has as many rows as make its fixed
-/// costs small, and fewer where that keeps a device busy.
+/// Class of each of `strips` updates of so many rows. One or two strips are fastest in many blocks; there are few
+/// classes because each is a launch that the next panel waits for. With more strips a block has enough rows to make its
+/// fixed costs small, and fewer if the device would otherwise idle.
 int update_class(Index rows, Index strips, int most_blocks) {
   const Index most_rows = strips <= 2 ? (rows <= 128   ? 128
                                          : rows <= 512 ? rows / 4
@@ -105,7 +105,7 @@ class TaskLister {
   }
 
  private:
-  /// Rows that panel p has with full rank.
+  /// Rows of panel p at full rank.
   Index full_height(Index k, Index p) const {
     const FrontShape& f = out_.shapes[k];
     const Index first = std::min<Index>(p * o_.panel, f.full_rows), last = std::min<Index>((p + 1) * o_.panel, f.cols);
@@ -124,7 +124,7 @@ class TaskLister {
       return;
     }
     const auto share = [&](std::int32_t round, FrontStep step) {
-      // each share looks through all children
+      // each share goes through all children
       const Index elements = o_.share_elements * std::clamp<Index>(f.child_count / 64, 1, 8);
       const Index cols = all_columns(f, o_),
                   parts = std::clamp<Index>(ceil_div(f.rows_bound * cols, elements), 1, cols);
@@ -162,7 +162,7 @@ class TaskLister {
         const bool all = p == course.live - 1 && !course.closes_late;
         const Index first = p * o_.panel, last = all ? all_columns(f, o_) : std::min<Index>(first + o_.panel, f.cols);
         update(round, FrontStep::narrow, p - 1, first, last);
-        update(round, FrontStep::wide, p - 1, last, all_columns(f, o_));
+        update(round, FrontStep::trailing, p - 1, last, all_columns(f, o_));
       }
       visit(round, FrontStep::panel, course.size, backend::FrontPanelTask{front, p});
     }
@@ -195,7 +195,7 @@ class TaskLister {
     shares(courses_.unpacks, FrontStep::unpack);
   }
 
-  /// What begins a front is one launch for all classes.
+  /// Layout and assembly are one launch for all classes.
   static bool is_common(FrontStep step) { return step == FrontStep::lay_out || step == FrontStep::assemble; }
   static Index bucket(std::int32_t round, FrontStep step, int its_class) {
     return (static_cast<Index>(round) * front_steps + static_cast<Index>(step)) * front_classes + front_classes - 1 -

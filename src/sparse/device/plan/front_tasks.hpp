@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fronts do in rounds that are known, as a plan's lists of tasks and launches; for front_rounds.cpp.
+// Lists of tasks and launches of a plan whose rounds are known; used by front_rounds.cpp.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,25 @@
 
 namespace qrane::sparse {
 
-/// Tasks of one class share launches. Of fronts: to 256 rows, 1024, 4096, ...; updates: by blocks, 1, 2, 4, ...
+/// Tasks of one class share launches. Classes of fronts: up to 256 rows, 1024, 4096, ...; of updates: by number of
+/// blocks, 1, 2, 4, ...
 inline constexpr int front_classes = 6;
 int height_class(Index rows);
-/// Of fronts done whole: sizes that a device treats differently.
+/// Class of a front that is factored whole.
 int size_class(Index rows, Index elements);
 
-/// A front's way through the rounds.
+/// How a front goes through the rounds.
 struct FrontCourse {
   int size = 0;  ///< class
   bool whole = false;
-  std::int32_t live = 1;    ///< panels that rows may reach
-  std::int32_t paired = 0;  ///< the first of them, that update in pairs: even
+  std::int32_t live = 1;    ///< panels that rows may reach; the others are empty
+  std::int32_t paired = 0;  ///< leading panels that update in pairs; even
   std::int32_t rounds = 1;
-  std::int32_t live_cols = 0;  ///< columns of those panels; right of them nothing is reached
-  bool closes_late = false;    ///< in a round after the last panel's
+  std::int32_t live_cols = 0;  ///< columns of the live panels
+  bool closes_late = false;    ///< closing takes a round of its own after the last panel
 };
 
-/// Sides of the largest front of a class.
+/// Largest dimensions of the fronts of a class.
 struct LargestFront {
   std::int32_t rows = 0, cols = 0;
   Index elements = 0;
@@ -39,7 +40,7 @@ struct LargestFront {
 
 struct FrontCourses {
   std::vector<FrontCourse> of;
-  LargestFront largest[2][front_classes];  ///< of fronts by steps, of whole ones
+  LargestFront largest[2][front_classes];  ///< [0]: factored panel by panel, [1]: whole
   std::vector<StagedPiece> packs, unpacks;
 };
 
@@ -47,7 +48,7 @@ inline Index all_columns(const backend::FrontShape& f, const FrontRoundsOptions&
   return f.cols + options.rhs_cols;
 }
 
-/// Sets plan's lists and launches, from its shapes and the rounds of its fronts.
+/// Sets the plan's lists and launches from its shapes and the rounds of its fronts.
 void list_tasks(const Symbolic& symbolic, const FrontRoundsOptions& options, const FrontCourses& courses,
                 FrontRounds& plan);
 

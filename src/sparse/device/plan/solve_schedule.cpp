@@ -18,14 +18,14 @@ constexpr Index block_rows = backend::front_block_rows;
 std::int32_t narrow(Index i) { return static_cast<std::int32_t>(i); }
 Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 
-/// First round of every front, children before their parent, and how many rounds there are.
+/// First round of every front, children before their parent, and the number of rounds.
 struct Courses {
   std::vector<Index> begin, length;
   Index rounds = 0;
 
   template <class Length>
   Courses(const Symbolic& s, Length length_of) : begin(s.fronts.size(), 0), length(s.fronts.size()) {
-    for (std::size_t f = 0; f < s.fronts.size(); ++f) {  // children come before
+    for (std::size_t f = 0; f < s.fronts.size(); ++f) {  // children come first
       length[f] = length_of(f);
       const Index end = begin[f] + length[f];
       rounds = std::max(rounds, end);
@@ -34,7 +34,7 @@ struct Courses {
   }
 };
 
-/// Tasks of all fronts, sorted by round; within one they stay in the order in which they were added.
+/// Tasks of all fronts, sorted by round; stable within a round.
 template <class Task>
 class ByRound {
  public:
@@ -51,7 +51,7 @@ class ByRound {
     for (std::size_t k = 0; k < tasks_.size(); ++k) result[next[rounds_[k]]++] = tasks_[k];
     return result;
   }
-  /// After sorted().
+  /// Valid after sorted().
   void launch(std::vector<SolveLaunch>& list, SolveStep step, Index round, Index offset = 0) const {
     const Index first = begin_[round], count = begin_[round + 1] - first;
     if (count > 0) list.push_back({step, offset + first, count});
@@ -68,7 +68,7 @@ std::vector<FrontBlock> joined(std::vector<FrontBlock> a, const std::vector<Fron
   return a;
 }
 
-/// What falls on every column of a front from its children, ascending.
+/// For every column of a front, the children's columns that map to it, ascending.
 void list_sources(const Symbolic& s, RSchedule& out) {
   const std::size_t slots = s.front_cols.size();
   out.own.assign(slots, -1);
@@ -98,7 +98,7 @@ Courses r_courses(const Symbolic& s, const std::vector<FrontShape>& shapes) {
 bool is_whole(const FrontShape& f, const QScheduleOptions& options) {
   return Index{f.rows_bound} * f.cols <= options.whole_elements;
 }
-/// Columns that rows reach: each beyond the pivotal ones takes a row, and of these any may have been dropped.
+/// Columns that rows may reach: each non-pivotal column takes a row, and any pivotal column may be dropped.
 Index panels(const FrontShape& f, const QScheduleOptions& options) {
   return ceil_div(std::min<Index>(f.cols, Index{f.rows_bound} + f.pivots), options.panel);
 }
@@ -142,7 +142,7 @@ RSchedule plan_r_solves(const Symbolic& s, const std::vector<FrontShape>& shapes
         for (Index first = right; first < all; first += block_rows)
           up_updates.add(round, block(row, rows, first, std::min(block_rows, all - first)));
       down_solves.add(round, block(row, rows, right, one ? others : 0));
-      // rows of this block and above take in what the round before, down the tree, has found right of it
+      // this block's rows and those above are updated by the block that the previous round solved
       const bool last = right == m;
       if (one || (last && others == 0)) continue;
       for (Index above = 0; above <= row; above += block_rows)
@@ -202,7 +202,7 @@ SingletonSchedule plan_singletons(const Symbolic& s) {
     for (Index k = 0; k < n; ++k)
       for (Index p = s.row_begin[k]; p < s.row_begin[k + 1]; ++p) visit(k, s.singleton_cols[p], p);
   };
-  // down: after the singletons that are right of it in its row; up: after those above it in its column
+  // down: after the singletons to its right in its row; up: after those above it in its column
   std::vector<Index> down(n, 0), up(n, 0);
   for (Index k = n - 1; k >= 0; --k)
     for (Index p = s.row_begin[k] + 1; p < s.row_begin[k + 1]; ++p)

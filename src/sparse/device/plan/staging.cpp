@@ -112,7 +112,7 @@ class Stager {
     coming_free_ -= fronts_[f].size;
     used_ -= fronts_[f].size;
   }
-  /// From that round on, and when its image has left.
+  /// Frees the front's memory after that round, and after its image is copied.
   void free_from(Index f, std::int32_t round) {
     if (fronts_[f].image_size > 0) round = std::max(round, out_.end[f] + 2);
     coming_free_ += fronts_[f].size;
@@ -134,7 +134,7 @@ class Stager {
 
   void begin_what_can(std::int32_t round) {
     for (;;) {
-      // what was made room for goes first
+      // the front for which blocks were spilled goes first
       if (head_ < 0 && !ready_.empty()) head_ = ready_.begin()->second;
       if (head_ < 0 || !ready_.contains(order(head_))) return;
       const StagedFront& front = fronts_[head_];
@@ -180,7 +180,7 @@ class Stager {
     ++begun_;
   }
 
-  /// Sends blocks off until there will be as much as front f takes; then more, where that is in pieces.
+  /// Spills blocks until enough memory for front f will be free; further blocks if the free memory is fragmented.
   void make_room(Index f, std::int32_t round) {
     const Index wanted = fronts_[f].size;
     const auto free_then = [&] { return room_ - used_ + coming_free_; };
@@ -200,14 +200,14 @@ class Stager {
     if (coming_free_ > 0) return;
     Index own = 0;
     for_children(f, [&](Index c) { own += state_[c] == Block::in_front ? fronts_[c].size : 0; });
-    if (running_ > 0 && free_then() + own < wanted) return;  // when more have ended
+    if (running_ > 0 && free_then() + own < wanted) return;  // wait until more fronts have ended
     while (free_then() < wanted && evict(true)) {
     }
     while (coming_free_ < wanted / 4 && evict(true)) {
     }
   }
 
-  /// Most columns from `first` on that take at most `elements`.
+  /// Largest number of columns from `first` on that take at most `elements`.
   Index columns_within(Index f, Index first, Index end, Index elements) const {
     const Index rows = fronts_[f].block_rows, before = packed_front_block(first, rows);
     Index low = first, high = end;
@@ -246,7 +246,7 @@ class Stager {
     if (ready_.erase(order(parent)) > 0) events_[ready_at_[parent]].push_back({What::ready, parent});
   }
 
-  /// Pieces of a block on their way back, from that round on; returns the last one's round.
+  /// Plans the copies of a block back to the device, from that round on; returns the round of the last.
   std::int32_t bring(Index c, std::int32_t round) {
     out_.block[c] = block_in_pieces;
     for (const Index p : packs_of_[c]) {
@@ -276,8 +276,8 @@ class Stager {
     }
     return round;
   }
-  /// The copy that brings `piece`, a part of what was `packed`; where from in host memory, relative to what left in
-  /// that round, is all that is known so far.
+  /// The copy of `piece`, a part of `packed`, back to the device. Its host address is so far relative to the data that
+  /// were copied out in the same round.
   void come(const StagedPiece& packed, const StagedPiece& piece) {
     const Index rows = fronts_[piece.front].block_rows;
     const Index offset = packed.place - outs_.begin(packed.round) + packed_front_block(piece.first, rows) -
@@ -299,7 +299,7 @@ class Stager {
   Staging out_;
   StagingBuffers outs_, ins_;
   BlockPlanner memory_;
-  Index room_, used_ = 0, coming_free_ = 0;  // elements: for fronts, of them taken, of those to be free later
+  Index room_, used_ = 0, coming_free_ = 0;  // elements for fronts: all, taken, taken and to be freed later
   std::vector<Index> handles_;
   std::vector<Index> child_begin_, children_;
   std::vector<Block> state_;
@@ -307,8 +307,8 @@ class Stager {
   std::vector<std::int32_t> ready_at_, waiting_for_;
   std::map<std::int32_t, std::vector<Event>> events_;
   std::set<Order> ready_;
-  std::set<std::pair<Order, Index>> resident_;  // finished blocks by their parents' order
-  std::vector<std::int32_t> left_in_;           // of each copy back
+  std::set<std::pair<Order, Index>> resident_;  // finished blocks, by their parents' order
+  std::vector<std::int32_t> left_in_;           // of each copy to the device
   std::size_t begun_ = 0;
   Index head_ = -1;
   int running_ = 0;

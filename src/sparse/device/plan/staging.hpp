@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When fronts begin, and where they lie, in less device memory than all of them want: contribution blocks leave for
-// host memory and come back before their parents are assembled. Plain values, from sizes alone. (Algorithm 980,
-// section 3.5, where whole subtrees make a stage; here each block leaves when its room is wanted.)
+// When fronts begin, and their addresses, if device memory is too small for the unlimited plan: contribution blocks are
+// spilled to host memory and read back before their parents are assembled. Plain values, from sizes alone. (Algorithm
+// 980, section 3.5, spills whole subtrees, its stages; here a block is spilled when its memory is needed.)
 //
 // Storage begins with four buffers of `piece` elements, two for each direction, used in turn:
 //
@@ -12,16 +12,16 @@
 //   kernels                          unpack from in[r%2]
 //   copies       host -> in[r%2]
 //
-// so a copy has a whole round of other work beside it, and the plan needs no events finer than rounds: copies that
-// leave after round r are done before round r + 2 begins, copies for round r may begin after round r - 2. A block that
-// does not fit into what is left of a buffer goes in pieces of whole columns, round after round. A front done by steps
-// takes the pieces of its children's blocks as they come, and its first panel with the last of them; one done whole has
-// all of them in one round.
+// A copy therefore overlaps a whole round of other work, and the plan needs no events finer than rounds: copies to the
+// host after round r end before round r + 2 begins, and copies for round r may begin after round r - 2. A block larger
+// than the free part of a buffer is copied in pieces of whole columns, one per round. A front that is factored panel by
+// panel assembles the pieces of its children's blocks as they arrive, and its first panel follows the last of them; a
+// front that is factored whole needs all of them in one round.
 //
-// Ready fronts begin in the order in which an unlimited plan would begin them at the latest. One for which there is no
-// room sends off finished blocks, those first that are wanted last (Belady); its own children's go last. In the worst
-// case nothing else is left on the device: the least is the largest front and four buffers of the longest column of a
-// block. Images, what must be in host memory in the end (R, reflectors), leave after a front's last round.
+// Ready fronts begin in the order of the latest rounds of an unlimited plan. If there is no room for a front, finished
+// blocks are spilled, those that are needed last first (Belady), its own children's last. In the worst case the device
+// holds nothing else: the minimum is the largest front and four buffers of the longest column of a block. Images (R and
+// reflectors, which the host needs in the end) are copied after a front's last round.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,15 @@ namespace qrane::sparse {
 
 using backend::packed_front_block;
 
-/// A front as far as staging is concerned; sizes in elements, multiples of the alignment but for the block's.
+/// What staging knows of a front; sizes in elements, multiples of the alignment except the block's.
 struct StagedFront {
   Index parent = -1;
-  Index size = 0;                         ///< its memory
-  Index image_begin = 0, image_size = 0;  ///< the part of it that goes to host memory when it has ended
+  Index size = 0;                         ///< of its memory
+  Index image_begin = 0, image_size = 0;  ///< part of it that is copied to host memory when the front has ended
   Index block_rows = 0, block_cols = 0;   ///< contribution block: column j has min(j + 1, block_rows) elements
-  std::int32_t rounds = 1;                ///< that its panels take
-  std::int32_t late = 0;                  ///< priority: smallest first, then by number
-  bool whole = false;                     ///< children's blocks must be there in one piece and round
+  std::int32_t rounds = 1;                ///< number of rounds of its panels
+  std::int32_t late = 0;                  ///< priority: smallest first, then by index
+  bool whole = false;                     ///< needs its children's blocks in one round
 };
 
 inline constexpr Index staging_buffers = 4;
@@ -58,32 +58,32 @@ struct StagedPiece {
   Index front = 0, first = 0, cols = 0, place = 0;
 };
 
-/// `count` elements between storage and host memory: after that round when they leave, before it when they come.
+/// A copy of `count` elements between storage and host memory: to the host after the round, from it before the round.
 struct StagedCopy {
   std::int32_t round = 0;
   Index device = 0, host = 0, count = 0;
 };
 
-/// Staging::block where it is not a place in storage; as FrontShape::packed has it.
-inline constexpr Index block_in_front = 0;    ///< where the child was factored
-inline constexpr Index block_in_pieces = -1;  ///< by StagedPieces that come
+/// Values of Staging::block that are not offsets in storage; the same as FrontShape::packed's.
+inline constexpr Index block_in_front = 0;    ///< in the child's front
+inline constexpr Index block_in_pieces = -1;  ///< arrives in StagedPieces
 
 struct Staging {
-  std::vector<std::int32_t> begin, start, end;  ///< rounds: memory taken and assembled, first panel, last
+  std::vector<std::int32_t> begin, start, end;  ///< rounds: allocation and assembly, first panel, last
   std::vector<Index> address;                   ///< in storage
-  std::vector<Index> block;                 ///< place in storage where it is packed when the parent begins, or above
-  std::vector<Index> image;                 ///< in host memory's images
-  std::vector<std::int32_t> stage;          ///< blocks that were marshalled one after the other below a front, at most
-  std::vector<StagedPiece> packs, unpacks;  ///< by rounds
-  std::vector<StagedCopy> outs, ins, images;  ///< by rounds; outs and ins by host memory for blocks
+  std::vector<Index> block;  ///< offset in storage where it is packed when the parent begins, or one of the above
+  std::vector<Index> image;  ///< offset in the host's images
+  std::vector<std::int32_t> stage;            ///< most blocks that are spilled on one path below the front
+  std::vector<StagedPiece> packs, unpacks;    ///< by rounds
+  std::vector<StagedCopy> outs, ins, images;  ///< by rounds; outs and ins use the host memory of blocks
   std::int32_t rounds = 0;
-  Index storage_size = 0, blocks_size = 0, images_size = 0;  ///< elements on the device, of host memory
+  Index storage_size = 0, blocks_size = 0, images_size = 0;  ///< elements: on the device, then of host memory
 };
 
-/// What a buffer must hold at least.
+/// Smallest size of a buffer.
 Index least_piece(const std::vector<StagedFront>& fronts, Index alignment);
 
-/// Fronts in postorder. There must be room for each of them beside the four buffers.
+/// Fronts in postorder. Each of them must fit into storage beside the four buffers.
 Staging plan_staging(const std::vector<StagedFront>& fronts, const StagingOptions& options);
 
 }  // namespace qrane::sparse

@@ -12,7 +12,7 @@ namespace qrane::sparse {
 
 namespace {
 
-/// By rounds; neighbours on both sides are one copy.
+/// Sorts by rounds and merges copies that are adjacent on both sides.
 void join(std::vector<StagedCopy>& copies) {
   std::sort(copies.begin(), copies.end(), [](const StagedCopy& a, const StagedCopy& b) {
     return std::tuple(a.round, a.device) < std::tuple(b.round, b.device);
@@ -33,7 +33,7 @@ void join(std::vector<StagedCopy>& copies) {
 
 void place_in_host_memory(const std::vector<StagedFront>& fronts, const StagingOptions& options,
                           const StagingBuffers& outs, const std::vector<std::int32_t>& left_in, Staging& plan) {
-  // what leaves in a round stays together, until the last of it has come back
+  // data copied out in one round stay together until the last of them is copied back
   std::vector<std::int32_t> last(outs.rounds(), 0);
   for (std::size_t k = 0; k < plan.ins.size(); ++k) last[left_in[k]] = std::max(last[left_in[k]], plan.ins[k].round);
   BlockPlanner host;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where what a staged plan moves (staging.hpp) lies: in storage's buffers, and in host memory when all rounds are
-// known.
+// Addresses of what a staged plan (staging.hpp) copies: in the storage's buffers and, once all rounds are known, in
+// host memory.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace qrane::sparse {
 
-/// Rows of storage's four buffers that rounds have filled.
+/// How far each round has filled its buffer; two buffers are used in turn.
 class StagingBuffers {
  public:
   StagingBuffers(Index first, Index piece) : first_(first), piece_(piece) {}
   Index used(std::int32_t round) const { return round < std::ssize(used_) ? used_[round] : 0; }
   Index left(std::int32_t round) const { return piece_ - used(round); }
   Index begin(std::int32_t round) const { return first_ + round % 2 * piece_; }
-  /// Place of `count` elements more.
+  /// Offset of `count` more elements.
   Index take(std::int32_t round, Index count) {
     if (std::ssize(used_) <= round) used_.resize(round + 1, 0);
     return begin(round) + std::exchange(used_[round], used_[round] + count);
@@ -30,9 +30,9 @@ class StagingBuffers {
   std::vector<Index> used_;
 };
 
-/// Sets what `plan` has of host memory, from what its rounds have put into the buffers `outs`, and sorts its copies and
-/// pieces by rounds. left_in: the round in which what each copy of plan.ins brings had left; until now that copy's
-/// place in host memory is relative to what left then.
+/// Sets the plan's host addresses from the contents of the buffers `outs`, and sorts its copies and pieces by rounds.
+/// left_in: of each copy of plan.ins, the round in which its data were copied out; its host address is so far relative
+/// to the data of that round.
 void place_in_host_memory(const std::vector<StagedFront>& fronts, const StagingOptions& options,
                           const StagingBuffers& outs, const std::vector<std::int32_t>& left_in, Staging& plan);
 
