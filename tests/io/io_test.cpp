@@ -328,7 +328,7 @@ TEST_F(Io, FailedWritesDamageNothing) {
 }
 
 TEST_F(Io, PartialFilesThatNobodyWritesAreRemoved) {
-  const std::string mine = detail::concat("x.npy.partial-", ::getpid());
+  const std::string mine = "x.npy.partial-" + std::to_string(::getpid());
   put(mine, "of a process that had this number before");
   put("x.npy.partial-4194304", "killed");
   for (const char* other : {"y.npy.partial-4194304", "x.npy.partial-", "x.npy.partial-1.npy"}) put(other, "kept");

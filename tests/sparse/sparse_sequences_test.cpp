@@ -67,7 +67,7 @@ class SparseSequences : public SparseQr<Where> {
     game.options.refuse_deficient = s.refuses;
     game.options.check_finite = s.checks;
     game.options.threads = s.threads;
-    game.has_rhs = s.has_rhs;
+    game.has_rhs = s.has_rhs && s.rhs_cols > 0;  // no columns are none
     // what is refused at first is factored without refusals, so that the calls have something to begin with
     std::optional<Factor<T>> f = fresh(game, s, s.numbers, s.seed + 1);
     if (!f) {
