@@ -47,8 +47,8 @@ KERNEL gemm_dots(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), BUFFER(partial), co
 
 #define DEPTH 128
 
-// C := alpha A op(B) + beta C. One group for each STEP rows and TILES_N columns of C. 2 LANES rows and DEPTH columns of A
-// are copied to local memory, converted: as they lie, every column is on another page of memory.
+// C := alpha A op(B) + beta C. One group for each STEP rows and TILES_N columns of C. 2 LANES rows and DEPTH columns of
+// A are copied to local memory, converted: as they lie, every column is on another page of memory.
 KERNEL gemm_columns(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), const long m, const long n, const long depth,
                     const ACC alpha, const ACC beta, const int transpose_b) {
   __local ACC s_a[DEPTH * 2 * LANES];
