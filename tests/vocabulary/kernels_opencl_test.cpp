@@ -79,13 +79,13 @@ void check_small_device(const QueueOptions& options) {
 }
 
 TEST(OpenClSmallDevice, WorkGroupsOfEightAndLittleLocalMemory) {
-  check_small_device<float>({.max_work_group = 8, .max_local_bytes = 16384});
-  check_small_device<double>({.max_work_group = 8, .max_local_bytes = 16384});
+  check_small_device<float>({.max_work_group = 8, .max_local_bytes = 16384, .as_gpu = true});
+  check_small_device<double>({.max_work_group = 8, .max_local_bytes = 16384, .as_gpu = true});
 }
 
 TEST(OpenClSmallDevice, WorkGroupsOf64And48KilobytesOfLocalMemory) {
-  check_small_device<float>({.max_work_group = 64, .max_local_bytes = 49152});
-  check_small_device<double>({.max_work_group = 256, .max_local_bytes = 49152});
+  check_small_device<float>({.max_work_group = 64, .max_local_bytes = 49152, .as_gpu = true});
+  check_small_device<double>({.max_work_group = 256, .max_local_bytes = 49152, .as_gpu = true});
 }
 
 template <class T>
@@ -124,8 +124,8 @@ void check_fronts_on_small_device(const QueueOptions& options) {
 }
 
 TEST(OpenClSmallDevice, FactorsFronts) {
-  check_fronts_on_small_device<double>({.max_work_group = 8, .max_local_bytes = 16384});
-  check_fronts_on_small_device<double>({.max_work_group = 256, .max_local_bytes = 49152});
+  check_fronts_on_small_device<double>({.max_work_group = 8, .max_local_bytes = 16384, .as_gpu = true});
+  check_fronts_on_small_device<double>({.max_work_group = 256, .max_local_bytes = 49152, .as_gpu = true});
   check_fronts_on_small_device<float>({.use_double = false});
 }
 

@@ -10,7 +10,7 @@ if(QRANE_WITH_OPENCL)
   target_compile_definitions(opencl_structs_test PRIVATE QRANE_WITH_OPENCL=1)
   qrane_add_test(opencl_errors_test TIMEOUT 300 LABELS opencl LIBRARIES OpenCL::OpenCL ${CMAKE_DL_LIBS})
 
-  # The dense tests once more on devices that are made small, and on one that is given a GPU's block shapes.
+  # The tests once more on devices that are made small, and with a GPU's block shapes.
   function(qrane_add_limited_tests suffix limits)
     foreach(test ${ARGN})
       add_test(NAME ${test}.opencl_${suffix} COMMAND ${test} --gtest_brief=1 --gtest_filter=*opencl_*)
@@ -19,7 +19,8 @@ if(QRANE_WITH_OPENCL)
         ENVIRONMENT "OMP_WAIT_POLICY=passive;QRANE_OPENCL_LIMITS=${limits}")
     endforeach()
   endfunction()
-  qrane_add_limited_tests(small work_group=64,local_bytes=16384 qr_test qr_apply_test qr_reflectors_test qr_rank_test
+  qrane_add_limited_tests(small gpu,work_group=64,local_bytes=16384
+    qr_test qr_apply_test qr_reflectors_test qr_rank_test
     qr_guard_test batch_qr_test pivoted_qr_test least_squares_test svd_test robust_pca_test update_test sparse_qr_test)
   qrane_add_limited_tests(float no_double qr_test qr_guard_test least_squares_test svd_test robust_pca_test update_test)
   qrane_add_limited_tests(gpu gpu,local_bytes=49152,work_group=1024 qr_test batch_qr_test least_squares_test
