@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a part of the tests; ctest runs the parts side by side.
 
-    python run.py arrays|objects|outside [pytest options]
+    python run.py arrays|objects|derivatives|dask|others [pytest options]
 """
 import pathlib
 import sys
@@ -11,6 +11,8 @@ import pytest
 PARTS = {
     "arrays": ("test_qr.py", "test_solving.py", "test_arguments.py"),
     "objects": ("test_updating.py", "test_sparse.py", "test_process.py"),
+    "derivatives": ("test_torch.py", "test_jax.py"),
+    "dask": ("test_dask.py",),
 }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times qrane on the CPU against SciPy and Dask, interleaved: medians of runs that take turns.
 
-    python python/measure.py [dense] [update] [sparse] [dask]
+    python python/benchmarks/cpu.py [dense] [update] [sparse] [dask]
 """
 import statistics
 import sys
