@@ -11,7 +11,6 @@
 #pragma once
 
 #include <functional>
-#include <vector>
 
 #include "session.hpp"
 

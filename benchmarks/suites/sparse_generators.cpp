@@ -2,9 +2,7 @@
 #include "suites/sparse_generators.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <numeric>
 #include <utility>
 #include <vector>
 

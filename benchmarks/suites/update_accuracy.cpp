@@ -8,8 +8,6 @@
 // 2-norms by power iteration, from below to a few percent. And decision 9's measures of the same factors beside them.
 #include <cblas.h>
 
-#include <cmath>
-
 #include "common/seeded_matrix.hpp"
 #include "suites/update_cases.hpp"
 

@@ -13,7 +13,6 @@
 //   columns out      2 c² p + 4 m c p                 2 m c
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "suites/update_cases.hpp"
 

@@ -5,7 +5,6 @@
 //
 // The paper keeps the full Q where it updates Q (rows out, columns in), and R alone where it needs no Q (rows in,
 // columns out). Here every point has a thin Q, too; full and implicit Q at some points of every figure.
-#include <algorithm>
 
 #include "suites/suites.hpp"
 

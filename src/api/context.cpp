@@ -115,6 +115,5 @@ Matrix<T> Matrix<T>::host(Index rows, Index cols) {
   template Matrix<T> Matrix<T>::host(Index, Index);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane

@@ -331,6 +331,5 @@ RankReport numerical_rank(std::type_identity_t<MatrixView<const T>> s, double re
   template RobustPca<T> robust_pca<T>(const Context&, MatrixView<const T>, const RobustPcaOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane

@@ -84,6 +84,5 @@ PivotedQR<T> pivoted_qr(const Context& context, std::type_identity_t<MatrixView<
   template PivotedQR<T> pivoted_qr<T>(const Context&, MatrixView<const T>, const PivotOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane

@@ -111,6 +111,5 @@ Solution<T> least_squares(const Context& context, const SparseView<T>& a, std::t
                                         const AnalyzeOptions&, const FactorOptions&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

@@ -13,7 +13,6 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "dense/cholesky_qr.hpp"
 

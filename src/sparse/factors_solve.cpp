@@ -204,6 +204,5 @@ void Factors<T>::solve_rt(T* b, T* y, Index n) const {
   template void Factors<T>::solve_rt(T*, T*, Index) const;
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

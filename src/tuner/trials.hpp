@@ -2,7 +2,6 @@
 // What the tuner asks of a device: what plan a table leads to, how long it takes, whether its result is right.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 

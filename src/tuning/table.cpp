@@ -2,7 +2,6 @@
 // Keys and look-up, and the tables that come with the library. How files are read: table_file.cpp.
 #include "tuning/table.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <type_traits>

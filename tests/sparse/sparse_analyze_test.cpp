@@ -2,7 +2,6 @@
 // sparse::analyze as its users call it: storages, singletons by value, names, and what is refused.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <numeric>
 
 #include "sparse/analysis/symbolic.hpp"

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <map>
 #include <random>
-#include <tuple>
 
 #include <qrane/error.hpp>
 

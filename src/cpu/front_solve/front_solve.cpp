@@ -260,6 +260,5 @@ void update_front_lines(const Queue& queue, const FrontReflect<Cpu, T>& f, const
                                    Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cpu

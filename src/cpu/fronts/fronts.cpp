@@ -359,6 +359,5 @@ void factor_whole_fronts(const Queue& queue, const Fronts<Cpu, T>& fronts, const
   template void factor_whole_fronts(const Queue&, const Fronts<Cpu, T>&, const FrontTasks<Cpu, std::int32_t>&, bool);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cpu

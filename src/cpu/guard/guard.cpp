@@ -144,6 +144,5 @@ void reconstruct(const Queue& queue, const Reconstruct<Cpu, T>& x) {
   template void reconstruct(const Queue&, const Reconstruct<Cpu, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cpu

@@ -2,7 +2,6 @@
 // Copies, conversions and reductions on the CPU.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -198,6 +197,5 @@ void first_not_finite(const Queue& queue, const Mat<T>& a, std::int64_t* row_col
   template void first_not_finite(const Queue&, const Mat<T>&, std::int64_t*, const Scratch<Cpu>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cpu

@@ -144,6 +144,5 @@ void apply_qt_tree(const Queue& queue, const Apply<Cpu, T>& apply) {
   template void apply_qt_tree(const Queue&, const Apply<Cpu, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cpu

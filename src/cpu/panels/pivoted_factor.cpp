@@ -6,7 +6,6 @@
 // downdated. Cost: 4 m n k flops for k steps, the trailing matrix read twice and written once a step.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include "cpu/whole.hpp"
@@ -130,6 +129,5 @@ void gather_columns(const Queue& queue, const Mat<T>& source, std::int32_t* colu
   template void gather_columns(const Queue&, const Mat<T>&, std::int32_t*, const Mat<T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cpu

@@ -167,6 +167,5 @@ void multiply_full(const Queue& queue, const Mat<T>& a, const Mat<double>& w, co
   template void apply_sketch(const Queue&, const Mat<T>&, const Mat<T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cpu

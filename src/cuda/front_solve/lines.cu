@@ -131,6 +131,5 @@ void norm_lines(const Queue& queue, const NormLines<Cuda, T>& task) {
   template void norm_lines(const Queue&, const NormLines<Cuda, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

@@ -241,6 +241,5 @@ void update_front_lines(const Queue& queue, const FrontReflect<Cuda, T>& f,
                                    const FrontTasks<Cuda, FrontPanelPart>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

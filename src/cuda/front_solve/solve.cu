@@ -299,6 +299,5 @@ void update_front_rows(const Queue& queue, const FrontSolve<Cuda, T>& f, const F
   template void update_front_rows(const Queue&, const FrontSolve<Cuda, T>&, const FrontTasks<Cuda, FrontBlock>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

@@ -205,6 +205,5 @@ void unpack_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts, const Fron
   template void finish_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, FrontShare>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

@@ -151,6 +151,5 @@ void factor_whole_fronts(const Queue& queue, const Fronts<Cuda, T>& fronts, cons
   template void factor_whole_fronts(const Queue&, const Fronts<Cuda, T>&, const FrontTasks<Cuda, std::int32_t>&, bool);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

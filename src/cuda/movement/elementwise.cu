@@ -211,6 +211,5 @@ void copy_rows(const Queue& queue, const DeviceMatrix<Cuda, T>& source, std::int
   template void transpose(const Queue&, const DeviceMatrix<Cuda, T>&, const DeviceMatrix<Cuda, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

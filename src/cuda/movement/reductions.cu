@@ -166,6 +166,5 @@ void first_not_finite(const Queue& queue, const DeviceMatrix<Cuda, T>& a, std::i
   template void first_not_finite(const Queue&, const DeviceMatrix<Cuda, T>&, std::int64_t*, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

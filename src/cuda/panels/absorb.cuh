@@ -101,11 +101,6 @@ struct Chain {
   /// Where column c is once all are finished (the same map: it is its own inverse).
   static __device__ constexpr int finished_position(int column) { return finished_column(column); }
 
-  __device__ void zero_head() {
-#pragma unroll
-    for (int c = 0; c < NB; ++c) head[c] = T(0);
-  }
-
   /// Rows 0 .. of `g` into the head, as many as there are.
   __device__ void load_head(const T* g, std::int64_t ld, int cols, std::int64_t rows) {
 #pragma unroll

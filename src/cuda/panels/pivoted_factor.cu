@@ -107,6 +107,5 @@ void pivoted_factor(const Queue& queue, const PivotedFactor<Cuda, T>& p, const S
   template void pivoted_factor(const Queue&, const PivotedFactor<Cuda, T>&, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

@@ -2,8 +2,6 @@
 // The kernel of pivoted_factor.cu, which says how it goes.
 #pragma once
 
-#include <cfloat>
-
 #include "cuda/collectives/kernel.cuh"
 #include "vocabulary/panels.hpp"
 

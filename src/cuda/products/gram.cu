@@ -330,11 +330,6 @@ int partial_tiles(Index n) {
 std::int64_t gram_partial_bytes(Index n) { return std::int64_t(tile_count(partial_tiles(n))) * 64 * 8; }
 
 template <class T>
-std::int64_t gram_scratch_bytes(Index n) {
-  return gram_partial_bytes(n) * choose<T>(n, true).resident;
-}
-
-template <class T>
 void launch_gram(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const DeviceMatrix<Cuda, double>& w,
                  const Scratch<Cuda>& scratch) {
   if (a.cols == 0) return;
@@ -360,8 +355,6 @@ void launch_gram(const Launch& launch, const DeviceMatrix<Cuda, T>& a, const Dev
   check_launch("gram's last kernel");
 }
 
-template std::int64_t gram_scratch_bytes<float>(Index);
-template std::int64_t gram_scratch_bytes<double>(Index);
 template void launch_gram(const Launch&, const DeviceMatrix<Cuda, float>&, const DeviceMatrix<Cuda, double>&,
                           const Scratch<Cuda>&);
 template void launch_gram(const Launch&, const DeviceMatrix<Cuda, double>&, const DeviceMatrix<Cuda, double>&,

@@ -181,6 +181,5 @@ void multiply_wide(const Queue& queue, const Mat<T>& a, const Mat<double>& w, co
   template void multiply_wide(const Queue&, const Mat<T>&, const Mat<double>&, const Mat<T>&, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

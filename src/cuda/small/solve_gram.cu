@@ -315,6 +315,5 @@ std::int32_t max_residual_columns() { return (shared_memory_limit() - 1024) / (8
                                  const DeviceMatrix<Cuda, T>&, double*, const Scratch<Cuda>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::cuda

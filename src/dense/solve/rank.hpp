@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>

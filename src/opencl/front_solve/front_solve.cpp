@@ -115,6 +115,5 @@ void update_front_lines(const Queue& queue, const FrontReflect<OpenCL, T>& f,
                                    const FrontTasks<OpenCL, FrontPanelPart>&, Op);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::opencl

@@ -163,6 +163,5 @@ void factor_whole_fronts(const Queue& queue, const Fronts<OpenCL, T>& fronts,
   template int front_update_cols<T>(const Device&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::opencl

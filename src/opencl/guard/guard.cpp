@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The guard of Cholesky-based methods on OpenCL devices.
-#include <algorithm>
 
 #include "opencl/queue/scalar.hpp"
 #include "opencl/whole.hpp"

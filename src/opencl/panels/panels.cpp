@@ -162,6 +162,5 @@ void reconstruct(const Queue& queue, const Reconstruct<OpenCL, T>& r) {
   template void reconstruct(const Queue&, const Reconstruct<OpenCL, T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::opencl

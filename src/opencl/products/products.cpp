@@ -248,6 +248,5 @@ void trsm(const Queue& queue, Side side, Triangle triangle, Op op, Diagonal diag
   template void apply_sketch(const Queue&, const Mat<T>&, const Mat<T>&);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::backend::opencl

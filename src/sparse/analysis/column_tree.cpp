@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sparse/analysis/column_tree.hpp"
 
-#include <algorithm>
-
 namespace qrane::sparse {
 
 template <class I>
@@ -175,6 +173,5 @@ ColumnTree<I> column_tree(const Compact<I>& a, const std::vector<I>& order) {
   template ColumnTree<I> column_tree(const Compact<I>&, const std::vector<I>&);
 QRANE_INSTANTIATE(std::int32_t)
 QRANE_INSTANTIATE(Index)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sparse/analysis/compact.hpp"
 
-#include <algorithm>
-
 namespace qrane::sparse {
 namespace {
 
@@ -231,6 +229,5 @@ Compact<I> reduce(const Compact<I>& a, const Singletons<I>& singletons) {
   template Compact<I> reduce(const Compact<I>&, const Singletons<I>&);
 QRANE_INSTANTIATE(std::int32_t)
 QRANE_INSTANTIATE(Index)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

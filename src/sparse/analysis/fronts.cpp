@@ -262,6 +262,5 @@ std::vector<Index> Symbolic::columns_of_entries() const {
                                Symbolic&);
 QRANE_INSTANTIATE(std::int32_t)
 QRANE_INSTANTIATE(Index)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

@@ -238,6 +238,5 @@ std::vector<I> order_metis(const ColumnGraph&) {
   template std::vector<I> order_metis<I>(const ColumnGraph&);
 QRANE_INSTANTIATE(std::int32_t)
 QRANE_INSTANTIATE(Index)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

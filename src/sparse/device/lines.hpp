@@ -3,7 +3,6 @@
 // (vocabulary/front_solve.hpp): between users' matrices and a group's, and what needs no factors. For device/solve.hpp.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <optional>

@@ -10,7 +10,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include <qrane/error.hpp>

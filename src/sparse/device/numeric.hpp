@@ -12,12 +12,10 @@
 // Tables, plan and memory are kept: a second run with as many right-hand sides allocates nothing.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <new>
 #include <optional>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,15 +29,6 @@
 #include "sparse/factors.hpp"
 
 namespace qrane::sparse {
-
-/// Where a run's time went, in seconds on the host's clock.
-struct DevicePhases {
-  double prepare = 0;  ///< values scaled, tolerance
-  double send = 0;
-  double queue = 0;  ///< until everything was queued; the device works by then
-  double wait = 0;
-  double fetch = 0;  ///< ranks, right-hand sides
-};
 
 template <class B, class T>
 class DeviceNumeric final : public Factors<T> {
@@ -58,23 +47,16 @@ class DeviceNumeric final : public Factors<T> {
 
   bool run(const T* user_values, T* rhs, Index rhs_cols) override {
     forget();
-    Stopwatch watch;
     if (!this->prepare_values(user_values)) return false;
-    phases_.prepare = watch.lap();
     guarded([&] {
       prepare(rhs_cols);
       moved_bytes_ = 0;
-      watch.lap();
       send(rhs);
-      phases_.send = watch.lap();
       queue_rounds();
-      phases_.queue = watch.lap();
       if (!options_.on_progress) rounds_.record(tables_, memory_, options_.keep_q);
       queue_.synchronize();
-      phases_.wait = watch.lap();
       moved_bytes_ +=
           results_.fetch(queue_, *symbolic_, tables_.fronts, memory_, options_.keep_q, rhs, stored_, dropped_);
-      phases_.fetch = watch.lap();
     });
     this->count_rank();
     return true;
@@ -95,26 +77,12 @@ class DeviceNumeric final : public Factors<T> {
     }
     return &*uses_;
   }
-  const FrontRounds& rounds() const { return memory_.plan; }
-  const DevicePhases& phases() const { return phases_; }
 
  private:
   using Factors<T>::symbolic_, Factors<T>::options_, Factors<T>::values_, Factors<T>::exponents_, Factors<T>::stored_,
       Factors<T>::dropped_, Factors<T>::tolerance_;
 
-  class Stopwatch {
-   public:
-    double lap() {
-      const Clock::time_point now = Clock::now();
-      return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
-    }
-
-   private:
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point last_ = Clock::now();
-  };
-
-  /// After an exception nothing is under way, and the next run plans anew.
+  /// After an exception no work is queued, and the next run plans again.
   template <class Action>
   void guarded(Action action) {
     try {
@@ -228,7 +196,6 @@ class DeviceNumeric final : public Factors<T> {
   bool q_on_host_ = false;
   Index planned_rhs_ = -1;
   Index bytes_ = 0, moved_bytes_ = 0;
-  DevicePhases phases_;
 };
 
 }  // namespace qrane::sparse

@@ -4,9 +4,6 @@
 // each direction; they follow each other in the order that plan/staging.hpp relies on.
 #pragma once
 
-#include <algorithm>
-#include <vector>
-
 #include "sparse/device/lanes.hpp"
 #include "sparse/device/memory.hpp"
 #include "sparse/device/tables.hpp"

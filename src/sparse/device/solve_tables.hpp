@@ -3,7 +3,6 @@
 // run.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "sparse/device/image.hpp"

@@ -3,7 +3,6 @@
 // which go to the device once, and the arrays that kernels write beside them.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

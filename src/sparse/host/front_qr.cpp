@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <memory>
 #include <new>
 
@@ -301,6 +300,5 @@ void factor_front(const FrontMatrix<T>& front, FrontResult<T>& result, const Dro
   template void factor_front(const FrontMatrix<T>&, FrontResult<T>&, const DropRule&, Scratch<T>&, Progress&, double);
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

@@ -8,7 +8,6 @@
 //   Stack    last in, first out: contribution blocks of a postorder.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <map>

@@ -13,7 +13,6 @@
 // which there is no room waits until there is.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>

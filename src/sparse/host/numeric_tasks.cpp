@@ -375,6 +375,5 @@ void Numeric<T>::factor_all() {
   template void Numeric<T>::give_back_front(T*) noexcept;
 QRANE_INSTANTIATE(float)
 QRANE_INSTANTIATE(double)
-#undef QRANE_INSTANTIATE
 
 }  // namespace qrane::sparse

@@ -3,7 +3,6 @@
 // host memory.
 #pragma once
 
-#include <cstddef>
 #include <utility>
 #include <vector>
 
