@@ -74,8 +74,8 @@ class SparseFactorState {
     };
     permuted();
     if (!numeric_->run(values, rhs_.data(), rhs_cols_)) {
-      symbolic_ = std::make_shared<const Symbolic>(
-          sparse::analyze_again(*analyzed_, values, numeric_->tolerance(), context_.device().is_gpu));
+      symbolic_ = std::make_shared<const Symbolic>(sparse::analyze_again(
+          *analyzed_, values, numeric_->tolerance(), numeric_->tolerance_exponents(), context_.device().is_gpu));
       make_numeric();
       permuted();
       check(numeric_->run(values, rhs_.data(), rhs_cols_), ErrorCode::device,

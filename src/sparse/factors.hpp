@@ -90,6 +90,10 @@ class Factors {
   double tolerance() const { return tolerance_; }
   /// Whether tolerance() is for columns as they are scaled, to norms from 1 to 2; else it is for the user's.
   bool scaled_tolerance() const { return sizeof(T) == 4 && options_.tolerance < 0 && options_.detect_rank; }
+  /// By which columns are scaled where tolerance() is for them as they are scaled.
+  std::vector<std::int32_t> tolerance_exponents() const {
+    return scaled_tolerance() ? exponents_ : std::vector<std::int32_t>();
+  }
   Index rank() const { return rank_; }
   double dropped_norm() const;
   /// Rows of R before front f's; singletons come first. One more than fronts.

@@ -127,7 +127,7 @@ std::vector<T> values_of(const SparseSequence& s, const Triplets& a, Numbers num
   std::vector<T> u(static_cast<std::size_t>(a.rows)), w(static_cast<std::size_t>(a.cols));
   for (auto* line : {&u, &w})
     for (T& v : *line) v = static_cast<T>(normal(random));
-  const unsigned one_in = 2 + random() % 20;
+  const auto one_in = 2 + random() % 20;
   const std::size_t first_of_twins = s.twice ? out.size() / 2 : 0;
   for (std::size_t k = 0; k < out.size(); ++k) {
     T& v = out[k];

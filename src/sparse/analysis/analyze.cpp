@@ -340,20 +340,28 @@ Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, 
 }
 
 template <class T>
-Symbolic analyze_again(const Symbolic& s, const T* user_values, double tolerance, bool gpu) {
+Symbolic analyze_again(const Symbolic& s, const T* user_values, double tolerance,
+                       const std::vector<std::int32_t>& exponents, bool gpu) {
   std::vector<Index> rows(s.user_entries), cols(s.user_entries);
+  std::vector<std::int32_t> exponent(exponents.empty() ? 0 : s.user_entries);
   s.for_each_row([&](Index k, Index first, Index last, auto column) {
     const bool plain = s.gather_begin.empty();
     for (Index p = first; p < last; ++p)
       for (Index q = plain ? p : s.gather_begin[p]; q < (plain ? p + 1 : s.gather_begin[p + 1]); ++q) {
         rows[s.gather[q]] = s.row_perm[k];
         cols[s.gather[q]] = s.col_perm[column(p)];
+        if (!exponents.empty()) exponent[s.gather[q]] = exponents[column(p)];
       }
   });
+  const SingletonTest above = [&](const Index* entries, Index count) {
+    const T pivot = sum_of(user_values, entries, count);
+    return std::abs(static_cast<double>(exponents.empty() ? pivot : std::ldexp(pivot, exponent[entries[0]]))) >
+           tolerance;
+  };
   return analyze_pattern(by_triplets<T>(s.rows, s.cols, s.user_entries, rows.data(), cols.data(), user_values), {},
-                         pivots_above(tolerance, user_values), gpu, false, s.col_perm.data());
+                         above, gpu, false, s.col_perm.data());
 }
-template Symbolic analyze_again(const Symbolic&, const float*, double, bool);
-template Symbolic analyze_again(const Symbolic&, const double*, double, bool);
+template Symbolic analyze_again(const Symbolic&, const float*, double, const std::vector<std::int32_t>&, bool);
+template Symbolic analyze_again(const Symbolic&, const double*, double, const std::vector<std::int32_t>&, bool);
 
 }  // namespace qrane::sparse

@@ -191,13 +191,19 @@ void gather_values(const Symbolic& symbolic, const T* user_values, T* values) {
 /// Whether the entry that is the sum of these of the user's entries may be a singleton's pivot.
 using SingletonTest = std::function<bool(const Index* user_entries, Index count)>;
 
-/// Of entries whose sum, in T, is above the tolerance.
+/// The entry that is the sum of these of the user's.
+template <class T>
+T sum_of(const T* user_values, const Index* entries, Index count) {
+  DuplicateSum<T> sum{};
+  for (Index k = 0; k < count; ++k) sum += user_values[entries[k]];
+  return static_cast<T>(sum);
+}
+
+/// Of entries above the tolerance.
 template <class T>
 SingletonTest pivots_above(double tolerance, const T* user_values) {
   return [tolerance, user_values](const Index* entries, Index count) {
-    DuplicateSum<T> sum{};
-    for (Index k = 0; k < count; ++k) sum += user_values[entries[k]];
-    return std::abs(static_cast<double>(static_cast<T>(sum))) > tolerance;
+    return std::abs(static_cast<double>(sum_of(user_values, entries, count))) > tolerance;
   };
 }
 
@@ -206,8 +212,10 @@ SingletonTest pivots_above(double tolerance, const T* user_values) {
 Symbolic analyze_pattern(const Pattern& pattern, const AnalyzeOptions& options, const SingletonTest& may_pivot,
                          bool gpu, bool wide = false, Indices permutation = {});
 
-/// The same pattern and order of columns, without singletons whose pivots are at most the tolerance.
+/// The same pattern and order of columns, without singletons whose pivots are at most the tolerance when permuted
+/// column k is multiplied by 2^exponents[k]; no exponents: as they are.
 template <class T>
-Symbolic analyze_again(const Symbolic& symbolic, const T* user_values, double tolerance, bool gpu);
+Symbolic analyze_again(const Symbolic& symbolic, const T* user_values, double tolerance,
+                       const std::vector<std::int32_t>& exponents, bool gpu);
 
 }  // namespace qrane::sparse
