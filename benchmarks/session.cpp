@@ -88,7 +88,8 @@ void Session::greet(Program program) {
   PeerProgramStatus status{program.name, false, "", ""};
   if (program.path.empty()) {
     status.reason =
-        "the program was not found beside qrane; `./quickstart`, or `cmake --build` with QRANE_BENCHMARKS=ON, builds it "
+        "the program was not found beside qrane; `./quickstart`, or `cmake --build` with QRANE_BENCHMARKS=ON, builds "
+        "it "
         "where its libraries are (it is not installed)";
   } else {
     try {
