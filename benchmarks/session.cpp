@@ -87,7 +87,10 @@ std::unique_ptr<PeerProcess> Session::start_process(const std::string& path) con
 void Session::greet(Program program) {
   PeerProgramStatus status{program.name, false, "", ""};
   if (program.path.empty()) {
-    status.reason = "the program was not found (it is built where its libraries are, and not installed)";
+    status.reason =
+        "the program was not found beside qrane; `./quickstart`, or `cmake --build` with QRANE_BENCHMARKS=ON, builds "
+        "it "
+        "where its libraries are (it is not installed)";
   } else {
     try {
       if (!program.process) program.process = start_process(program.path);

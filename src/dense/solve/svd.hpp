@@ -94,11 +94,11 @@ class SvdWork {
     deliver();
   }
 
-  /// Waits; whether LAPACK had the last word, on the host.
+  /// Waits; whether LAPACK had the last word here, on the host.
   bool finish() {
     if (!completed_ && (corrected_ = complete())) deliver();
     queue_.synchronize();
-    return small_.has_value();
+    return on_device_ && small_.has_value();
   }
 
  private:
