@@ -82,7 +82,8 @@ class Command(unittest.TestCase):
 
     def test_settings_that_cannot_be_read_leave_all_calls_to_lapack(self):
         library = os.path.abspath(sys.argv[1])
-        for name, value in ("QRANE_LAPACK_MIN", "many"), ("QRANE_LAPACK_DEVICE", "cpu:x"), ("QRANE_LAPACK_DEVICE", "gpu"):
+        for name, value in (("QRANE_LAPACK_MIN", "many"), ("QRANE_LAPACK_DEVICE", "cpu:x"),
+                            ("QRANE_LAPACK_DEVICE", "gpu")):
             done = subprocess.run([sys.executable, "-c", LEAST_SQUARES % (50, 50)], capture_output=True, text=True,
                                   env=dict(os.environ, LD_PRELOAD=library, **{name: value}))
             self.assertEqual(done.returncode, 0, done.stderr)
