@@ -43,7 +43,8 @@ class Command(unittest.TestCase):
     def test_by_default_small_calls_go_to_lapack_and_tall_ones_to_qrane(self):
         for rows, where in (50, "lapack"), (200000, "cpu"):
             made = calls("--backend", "cpu", "--", sys.executable, "-c", LEAST_SQUARES % (rows, rows))
-            self.assertEqual(made.get(("dgelsd", where)), 1, (rows, made))
+            self.assertGreater(made.get(("dgelsd", where), 0), 0, (rows, made))
+            self.assertEqual(("dgelsd", "cpu") in made, where == "cpu", (rows, made))
 
     def test_words_are_on_standard_error_and_can_be_silenced(self):
         program = [sys.executable, "-c", LEAST_SQUARES % (50, 50) + "; print('mine')"]
@@ -59,8 +60,9 @@ class Command(unittest.TestCase):
 
     def test_processes_that_the_program_starts_are_counted(self):
         program = f"'{sys.executable}' -c '{LEAST_SQUARES % (50, 50)}'"
-        made = calls("--", "sh", "-c", f"{program}; {program}")
-        self.assertEqual(made.get(("dgelsd", "lapack")), 2, made)
+        once, twice = calls("--", "sh", "-c", program), calls("--", "sh", "-c", f"{program}; {program}")
+        self.assertEqual(twice, {key: 2 * count for key, count in once.items()})
+        self.assertIn(("dgelsd", "lapack"), once)
 
     def test_a_forked_child_makes_a_context_of_its_own(self):
         program = ("import numpy as n, os\na = n.random.rand(60, 5)\nx = n.linalg.lstsq(a, a[:, 0], rcond=None)[0]\n"

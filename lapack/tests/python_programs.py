@@ -11,8 +11,8 @@ rng = numpy.random.default_rng(7)
 
 
 def near(a, b, scale=1.0):
-    tolerance = 1e-4 if numpy.asarray(a).dtype == numpy.float32 else 1e-10
-    assert numpy.allclose(a, b, rtol=0, atol=scale * tolerance), (a, b)
+    unit = 1e-4 if numpy.asarray(a).dtype == numpy.float32 else 1e-10
+    assert numpy.allclose(a, b, rtol=0, atol=scale * unit), (a, b)
 
 
 def check_qr(a, q, r):
