@@ -264,6 +264,8 @@ class Failures(CliCase):
                     self.save(name, self.random.standard_normal((4000, 3000)))
                 done = subprocess.run([QRANE, "qr", name, "--r", "r.npy", "--quiet", "--backend", "cpu"], cwd=self.dir,
                                       stderr=subprocess.PIPE, text=True, preexec_fn=limit, timeout=60)
+                if done.returncode == 127 and "while loading shared libraries" in done.stderr:
+                    continue  # the program did not begin
                 self.assertIn(done.returncode, (0, 1), f"{kib}: {done.stderr}")
                 if done.returncode == 1:
                     self.assertTrue(done.stderr.startswith("qrane: "), done.stderr)

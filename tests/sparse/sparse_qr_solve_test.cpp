@@ -23,6 +23,7 @@ TYPED_TEST(SparseQrSolve, LeastSquaresWithManyRightHandSides) {
     EXPECT_EQ(solution.rank, clear_rank<T>(odd.a).value_or(solution.rank));
     TestFixture::expect_least_squares(a, b, x);
     const Dense<T> dense = a.dense();
+    const Wide<T> norm_a = norm(dense);
     for (Index j = 0; j < b.cols; ++j) {
       Wide<T> sum = 0;
       for (Index i = 0; i < b.rows; ++i) {
@@ -30,7 +31,8 @@ TYPED_TEST(SparseQrSolve, LeastSquaresWithManyRightHandSides) {
         for (Index k = 0; k < x.rows; ++k) r -= static_cast<Wide<T>>(dense(i, k)) * x(k, j);
         sum += r * r;
       }
-      EXPECT_NEAR(solution.residual_norms[j], std::sqrt(sum), 1e3 * TestFixture::eps * (1 + std::sqrt(sum)));
+      const double scale = static_cast<double>(1 + std::sqrt(sum) + norm_a * column_norm(convert<Wide<T>>(x), j) / 10);
+      EXPECT_NEAR(solution.residual_norms[j], std::sqrt(sum), 1e3 * TestFixture::eps * scale);
     }
     Index zeros = 0;  // basic: as many zeros as dropped columns
     for (Index k = 0; k < x.rows; ++k) zeros += x(k, 0) == T(0);
@@ -47,7 +49,7 @@ TYPED_TEST(SparseQrSolve, WithoutQ) {
   const Factor<T> f = TestFixture::factor(a, options, Ordering::colamd, b.view()), kept = TestFixture::factor(a);
   EXPECT_EQ(f.rank(), kept.rank());
   options.q = KeepQ::keep;
-  EXPECT_LT(f.facts().bytes, TestFixture::factor(a, options).facts().bytes + 1);
+  EXPECT_LT(f.facts().bytes, TestFixture::factor(a, options, Ordering::colamd, b.view()).facts().bytes + 1);
   const auto on_the_fly = f.solve(), seminormal = f.solve(b.view());
   TestFixture::expect_least_squares(a, b, TestFixture::host(on_the_fly.x));
   TestFixture::expect_least_squares(a, b, TestFixture::host(seminormal.x), 100);

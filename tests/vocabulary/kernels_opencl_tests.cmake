@@ -22,7 +22,7 @@ if(QRANE_WITH_OPENCL)
   qrane_add_limited_tests(small gpu,work_group=64,local_bytes=16384
     qr_test qr_apply_test qr_reflectors_test qr_rank_test
     qr_guard_test batch_qr_test pivoted_qr_test least_squares_test svd_test robust_pca_test update_test sparse_qr_test)
-  qrane_add_limited_tests(float no_double qr_test qr_guard_test least_squares_test svd_test robust_pca_test update_test)
+  qrane_add_limited_tests(float no_double least_squares_test)
   qrane_add_limited_tests(gpu gpu,local_bytes=49152,work_group=1024 qr_test batch_qr_test least_squares_test
     sparse_qr_test)
 endif()

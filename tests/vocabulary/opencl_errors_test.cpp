@@ -109,10 +109,16 @@ TEST_F(OpenClErrors, AnotherContextWorksAfterOneIsLost) {
 }
 
 TEST_F(OpenClErrors, ABuildErrorComesWithTheLog) {
+  const char* const before = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = before ? before : "";
+  const auto cold = std::filesystem::temp_directory_path() / ("qrane-cold-" + std::to_string(::getpid()));
+  ::setenv("XDG_CACHE_HOME", cold.c_str(), 1);  // what is in the cache is not built
   const Context context = fresh_context(Backend::opencl);
   failures.build = CL_BUILD_PROGRAM_FAILURE;
   EXPECT_TRUE(refuses([&] { qr<float>(context, random()); }, ErrorCode::device,
                       {"building", "CL_BUILD_PROGRAM_FAILURE", "error"}));
+  before ? ::setenv("XDG_CACHE_HOME", kept.c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
+  std::filesystem::remove_all(cold);
 }
 
 TEST_F(OpenClErrors, OutOfMemoryLeavesTheContextUsable) {

@@ -48,10 +48,11 @@ KERNEL gemm_dots(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), BUFFER(partial), co
 #define DEPTH 128
 
 // C := alpha A op(B) + beta C. One group for each STEP rows and TILES_N columns of C. 2 LANES rows and DEPTH columns of
-// A are copied to local memory, converted: as they lie, every column is on another page of memory.
+// A are copied to local memory, converted: as they lie, every column is on another page of memory. Sums over more than
+// DEPTH columns stay there as ACC: C may be narrower.
 KERNEL gemm_columns(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), const long m, const long n, const long depth,
                     const ACC alpha, const ACC beta, const int transpose_b) {
-  __local ACC s_a[DEPTH * 2 * LANES];
+  __local ACC s_a[DEPTH * 2 * LANES], s_sums[TILES_N * 2 * LANES];
   if (!WANTED) return;
   const long tiles_m = (m + STEP - 1) / STEP, tiles_n = (n + TILES_N - 1) / TILES_N;
   const long i0 = get_group_id(0) % tiles_m * STEP, i1 = min(m, i0 + STEP);
@@ -75,7 +76,7 @@ KERNEL gemm_columns(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), const long m, co
           for (int r = 0; r < 2 * LANES; ++r) s_a[2 * LANES * k + r] = r < rows ? (ACC)column[r] : 0;
         }
       }
-      const ACC factor = k0 == 0 ? beta : 1;
+      const int first = k0 == 0, last = k0 + here == depth;
       for (long j = j0; j < j1; j += 4) {
         __global const B_TYPE* columns_b[4];
         for (int q = 0; q < 4; ++q) columns_b[q] = b + min(j + q, n - 1) * step_j + k0 * step_k;
@@ -95,8 +96,14 @@ KERNEL gemm_columns(CONDITION, MATRIX(a), MATRIX(b), MATRIX(c), const long m, co
           JOIN(vstore, LANES)(v[0][q], 0, sums);
           JOIN(vstore, LANES)(v[1][q], 1, sums);
           __global C_TYPE* column = c + i + (j + q) * c_ld;
-          for (int r = 0; r < rows; ++r)
-            column[r] = (C_TYPE)(factor == 0 ? alpha * sums[r] : alpha * sums[r] + factor * (ACC)column[r]);
+          __local ACC* before = s_sums + (j + q - j0) * 2 * LANES;
+          for (int r = 0; r < rows; ++r) {
+            const ACC sum = first ? sums[r] : before[r] + sums[r];
+            if (last)
+              column[r] = (C_TYPE)(beta == 0 ? alpha * sum : alpha * sum + beta * (ACC)column[r]);
+            else
+              before[r] = sum;
+          }
         }
       }
       k0 += DEPTH;
