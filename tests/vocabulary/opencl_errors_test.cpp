@@ -49,8 +49,8 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id* devices, const char* options,
                       void (*notify)(cl_program, void*), void* data) {
   static auto* const real = driver<decltype(clBuildProgram)>("clBuildProgram");
-  // a real failure with a real log: an option that no compiler has
-  return real(program, count, devices, failures.build != CL_SUCCESS ? "-DREAL=no_such_type" : options, notify, data);
+  // a real failure with a real log
+  return real(program, count, devices, failures.build != CL_SUCCESS ? "-Dint=no_such_type" : options, notify, data);
 }
 
 cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void* host, cl_int* status) {
