@@ -7,7 +7,7 @@
 The programs are those of Debian's liblapack-test. Each runs with and without the drop-in on the same input: tests of QR
 and LQ factorizations, pivoting, least squares, and of the eigenvalue and singular value routines that call them. A line
 of the output that tells of a failure and is not in the output of LAPACK alone is a failure here. Exit status 77 where
-the programs are not installed.
+the programs are not installed. Both precisions with QRANE_TEST_FULL=1, else double alone.
 """
 import glob
 import os
