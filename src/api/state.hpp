@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handles QR<T>, BatchQR<T> and UpdatableQR<T> hold: one implementation per backend (backend_engine.hpp,
+// What the handles QR<T>, BatchQR<T> and UpdatableQR<T> hold: one implementation per backend (qr_engine.hpp,
 // updated_engine.hpp).
 #pragma once
 
